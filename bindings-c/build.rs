@@ -1,4 +1,4 @@
-//! Linker arguments of the shared library that cargo has no setting for.
+//! Linker arguments for the shared library that cargo has no setting for.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -6,7 +6,7 @@ fn main() {
     if linux {
         // The number is POLYFLAKE_ABI_VERSION.
         println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libpolyflake.so.0");
-        // Never unload: the cursors of the process would be lost, and their IDs repeated.
+        // Never unload the library: the process's cursors would be lost, and their IDs repeated.
         println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
     }
 }

@@ -1,5 +1,5 @@
-/* Polyflake: 64-bit, time-ordered, unique IDs (Snowflakes), and numbers that count up (counters, and sequences with a
- * count for each of many keys).
+/* Polyflake: 64-bit, time-ordered, unique IDs (Snowflakes), and numbers that count up (counters, and sequences, which
+ * keep a count for each of many keys).
  *
  *   polyflake_options *o = polyflake_options_new();
  *   polyflake_options_set(o, "node", "7", NULL);
@@ -10,11 +10,11 @@
  *
  * Every call that can fail returns a status: POLYFLAKE_OK (0) or one of the permanent error numbers below. Arguments
  * are always in the same order: the object, the inputs, the outputs, and last a polyflake_detail that is filled in on
- * failure. Set its size first, or pass NULL. Outputs are written only on success. Every pointer is checked: NULL for a
- * required one returns POLYFLAKE_INVALID_OPTION.
+ * failure. Set its size first, or pass NULL. Outputs are written only on success. Every pointer is checked: if a
+ * required one is NULL, the call returns POLYFLAKE_INVALID_OPTION.
  *
- * Strings are UTF-8 and NUL-terminated. They are read during the call and never kept. The caller owns what a _new, _open
- * or _parse function returns, and passes it to the matching _free function once. A polyflake_snowflake, a
+ * Strings are UTF-8 and NUL-terminated. They are read during the call and never kept. The caller owns every object from
+ * a _new, _open or _parse function, and must pass it to the matching _free function once. A polyflake_snowflake, a
  * polyflake_counter, a polyflake_sequences, a polyflake_public_ids and a polyflake_layout may be used from many threads
  * at once, a polyflake_options from only one at a time. There is no thread-local state, and no error outlives its call.
  *
@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 /**
- * The version of the ABI that this header describes. It goes up when programs must be recompiled.
+ * The version of the ABI that this header describes. It increases when programs must be recompiled.
  */
 #define POLYFLAKE_ABI_VERSION 0
 
@@ -55,27 +55,27 @@
 #define POLYFLAKE_LAYOUT_TEXT_SIZE 352
 
 /**
- * The most node fields that a layout can have.
+ * The largest number of node fields in a layout.
  */
 #define POLYFLAKE_MAX_NODE_FIELDS 8
 
 /**
- * The Snowflake has no lease: its node is given.
+ * The Snowflake has no lease; its node was set in the options.
  */
 #define POLYFLAKE_LEASE_STATE_NONE 0
 
 /**
- * It has a node, and the store answers.
+ * The Snowflake holds a node, and the store answers.
  */
 #define POLYFLAKE_LEASE_STATE_HELD 1
 
 /**
- * It has a node, and the store did not answer when it was last asked. Issuing goes on up to the bound.
+ * The Snowflake holds a node, but the store did not answer when it was last asked. IDs are issued up to the bound.
  */
 #define POLYFLAKE_LEASE_STATE_UNREACHABLE 2
 
 /**
- * It has expired: no ID is issued until the store has renewed it or has given another node.
+ * The lease has expired. No ID is issued until the store renews it or assigns another node.
  */
 #define POLYFLAKE_LEASE_STATE_LOST 3
 
@@ -85,7 +85,7 @@
 #define POLYFLAKE_LEASE_STATE_CLOSED 4
 
 /**
- * The room for a store's address. A longer one is cut.
+ * The size of the buffer for a store's address. Longer addresses are truncated.
  */
 #define POLYFLAKE_STORE_SIZE 256
 
@@ -100,22 +100,22 @@
 #define POLYFLAKE_PUBLIC_KEY_SIZE 28
 
 /**
- * A key is a text: text and length.
+ * The key is a text, given by text and length.
  */
 #define POLYFLAKE_KEY_TEXT 0
 
 /**
- * A key is a signed integer: integer, which is converted from int64_t.
+ * The key is a signed integer, given by integer, which is converted from int64_t.
  */
 #define POLYFLAKE_KEY_INT 1
 
 /**
- * A key is an unsigned integer: integer.
+ * The key is an unsigned integer, given by integer.
  */
 #define POLYFLAKE_KEY_UINT 2
 
 /**
- * The largest batch of bindings that allocate the array themselves; see polyflake_check_batch.
+ * The largest batch in bindings that allocate the array themselves; see polyflake_check_batch.
  */
 #define POLYFLAKE_MAX_BATCH 16777216
 
@@ -130,37 +130,38 @@
 #define POLYFLAKE_ID_TEXT_SIZE 37
 
 /**
- * Numbers that count up, each given once: 1, 2, 3 and so on. A store hands them out in segments, so that a number costs
- * no round trip. Any number of threads may use it at once.
+ * Issues numbers that count up, each of them once: 1, 2, 3 and so on. A store hands them out in segments, so that most
+ * numbers need no round trip. Any number of threads may use it at once.
  */
 typedef struct polyflake_counter polyflake_counter;
 
 /**
- * What the bits of an ID mean. Immutable, and safe to use from any thread.
+ * The meaning of an ID's bits. Immutable, and safe to use from any thread.
  */
 typedef struct polyflake_layout polyflake_layout;
 
 /**
- * The options of a Snowflake, a counter or sequences. Only one thread may use it at a time.
+ * The options of a Snowflake, a counter or sequences. Only one thread may use them at a time.
  */
 typedef struct polyflake_options polyflake_options;
 
 /**
- * Turns IDs into texts for the outside, which hide when and where an ID was made, and back. Immutable, and safe to use from any
- * thread. It takes a few KiB.
+ * Converts IDs to public IDs and back. A public ID is a text that hides when and where the ID was made. Immutable, and
+ * safe to use from any thread. Takes a few KiB.
  */
 typedef struct polyflake_public_ids polyflake_public_ids;
 
 /**
- * A count for each of many keys: 1, 2, 3 and so on for "alice", and for "bob" the same. For the messages of an inbox,
- * or the versions of a document. Any number of threads may use it at once.
+ * Keeps a count for each of many keys: 1, 2, 3 and so on for "alice", and the same for "bob". Use them to number the
+ * messages of an inbox or the versions of a document. Any number of threads may use them at once.
  *
- * The numbers of a key increase, and none is given twice, by whichever process, as long as the store loses no write
- * that it acknowledged. Numbers are skipped: by a key that left memory and came back, by a new key where others left,
- * and by all keys of a section, at most two steps, when a process ended without polyflake_sequences_close.
+ * A key's numbers increase, and no process issues one twice, as long as the store does not lose a write it has
+ * acknowledged. Numbers are skipped for a key that was evicted from memory and came back, for a new key in a section
+ * that has evicted keys, and, if a process ends without polyflake_sequences_close, for all keys in a section, by at
+ * most two steps.
  *
- * Only the process that holds the lease gives numbers. The others get POLYFLAKE_LEASE_UNAVAILABLE, with the
- * label of the process that has it between backquotes in the message.
+ * Only the process that holds the lease issues numbers. In other processes, calls return POLYFLAKE_LEASE_UNAVAILABLE,
+ * with a message that names the holder's label between backquotes.
  */
 typedef struct polyflake_sequences polyflake_sequences;
 
@@ -170,9 +171,9 @@ typedef struct polyflake_sequences polyflake_sequences;
 typedef struct polyflake_snowflake polyflake_snowflake;
 
 /**
- * A call that waits in the caller's own way: in an event loop, or in a runtime that has cheaper threads than the
- * system's. While it waits it has a place among all calls of the process that wait for the same IDs. It may move between
- * threads, but only one may poll it at a time.
+ * A call that waits in the caller's own way: in an event loop, or in a runtime whose threads are cheaper than the
+ * system's. While the call waits, it has a place in the queue of all calls in the process that wait for the same IDs.
+ * It may move between threads, but only one thread may poll it at a time.
  */
 typedef struct polyflake_waiting polyflake_waiting;
 
@@ -196,17 +197,18 @@ typedef struct polyflake_detail {
   uint64_t behind_ms;
   /**
    * How many ms the clock must advance before the next ID, for POLYFLAKE_CLOCK_MOVED_BACKWARDS and
-   * POLYFLAKE_SEQUENCE_EXHAUSTED; in how many ms the store is asked again, for POLYFLAKE_LEASE_LOST; otherwise 0.
+   * POLYFLAKE_SEQUENCE_EXHAUSTED; how many ms it takes until the store is asked again, for POLYFLAKE_LEASE_LOST;
+   * otherwise 0.
    */
   uint64_t retry_after_ms;
   /**
-   * What is wrong and what would work, NUL-terminated.
+   * Says what is wrong and what would work, NUL-terminated.
    */
   char message[496];
 } polyflake_detail;
 
 /**
- * Counters for monitoring, counted since the first counter of that name was opened, by all of this process.
+ * Statistics for monitoring, for the whole process, since the first counter with that name was opened.
  */
 typedef struct polyflake_counter_counts {
   /**
@@ -222,15 +224,15 @@ typedef struct polyflake_counter_counts {
    */
   uint64_t step;
   /**
-   * How often the store gave numbers.
+   * How often the store handed out numbers.
    */
   uint64_t segments;
   /**
-   * How many numbers were passed over, so that a block is one run and numbers go on increasing.
+   * How many numbers were skipped to keep blocks consecutive and numbers increasing.
    */
   uint64_t skipped;
   /**
-   * How often a call found no number in hand, and waited or failed.
+   * How often a call found no number in hand and waited or failed.
    */
   uint64_t waits;
 } polyflake_counter_counts;
@@ -352,7 +354,7 @@ typedef struct polyflake_decoded {
    */
   uint64_t sequence;
   /**
-   * How many entries of fields are used.
+   * The number of entries used in fields.
    */
   uint64_t field_count;
   /**
@@ -370,49 +372,51 @@ typedef struct polyflake_lease {
    */
   size_t size;
   /**
-   * The node that it has, or had last: all node bits together, the highest field first.
+   * The node that the Snowflake holds, or last held: all node bits together, the highest field first.
    */
   uint64_t node;
   /**
-   * Until when it may issue without hearing from the store, in Unix ms; 0 if it has no node now.
+   * The time until which IDs may be issued without hearing from the store, in Unix ms; 0 if no node is held now.
    */
   uint64_t bound_ms;
   /**
-   * How many ms that is from now.
+   * The time left until bound_ms, in ms.
    */
   uint64_t left_ms;
   /**
-   * POLYFLAKE_LEASE_STATE_NONE or another of these numbers.
+   * One of the POLYFLAKE_LEASE_STATE_ numbers.
    */
   int state;
   /**
-   * The store's address, without password, NUL-terminated.
+   * The store's address without its password, NUL-terminated.
    */
   char store[POLYFLAKE_STORE_SIZE];
 } polyflake_lease;
 
 /**
- * What happened to a lease or a counter, for a log. Valid only during the call of the listener.
+ * An event of a lease or a counter, for a log. Valid only until the listener returns.
  */
 typedef struct polyflake_lease_event {
   /**
-   * sizeof(polyflake_lease_event), set by the library: a later one may be larger.
+   * sizeof(polyflake_lease_event), set by the library. It may be larger in a later version.
    */
   size_t size;
   /**
-   * What: "acquired", "lost", "replaced" (another node came for one that was lost), "released", "store_unreachable",
-   * "store_reachable", "clock_differs", "asynchronous_replicas", "lead_differs", "waiting" (nobody can have a node for a
-   * while: all are in use, or the store may have lost records), "init_always" (the address has init=always, which is for
-   * development and tests), "writes_lost" (it has), "numbers_may_repeat" (those of a counter that
-   * this process gave) or "counter_stopped" (the store gives no numbers of a counter). Later versions may have more.
+   * The kind: "acquired", "lost", "replaced" (another node was leased in place of a lost one), "released",
+   * "store_unreachable", "store_reachable", "clock_differs", "asynchronous_replicas", "lead_differs", "waiting" (for
+   * a while, nobody can lease a node: all are in use, or the store may have lost records), "init_always" (the
+   * address contains init=always, which is for development and tests), "writes_lost" (the store lost a counter's
+   * numbers or the bounds of sequences), "numbers_may_repeat" (the store lost the record of numbers that this
+   * process got, and handed them out again) or "counter_stopped" (the store hands out no numbers for a counter).
+   * Later versions may add kinds.
    */
   const char *kind;
   /**
-   * The store's address, without password.
+   * The store's address without its password.
    */
   const char *store;
   /**
-   * All of it as a sentence, without secrets.
+   * The whole event as a sentence, without secrets.
    */
   const char *message;
   /**
@@ -420,24 +424,24 @@ typedef struct polyflake_lease_event {
    */
   uint64_t node;
   /**
-   * Whether it is about a node.
+   * 1 if the event is about a node, otherwise 0.
    */
   int has_node;
   /**
-   * Whether somebody should look at it.
+   * 1 if somebody should look into the event, otherwise 0.
    */
   int is_warning;
 } polyflake_lease_event;
 
 /**
- * A function that is told what happens to leases. user is the pointer that was given with it. It is called on the
- * library's own thread, which renews the leases: it must not block, call any function of this library, throw or
- * longjmp out. A write to stderr is fine.
+ * A function that receives the events of leases and counters. user is the pointer that was passed along with it. The
+ * library calls it on the thread that renews the leases, so it must not block, call any function of this library,
+ * throw, or longjmp out. Writing to stderr is fine.
  */
 typedef void (*polyflake_lease_listener)(void *user, const struct polyflake_lease_event *event);
 
 /**
- * An event that was kept, filled in by polyflake_next_lease_event.
+ * A queued event, filled in by polyflake_next_lease_event.
  */
 typedef struct polyflake_lease_record {
   /**
@@ -449,37 +453,37 @@ typedef struct polyflake_lease_record {
    */
   uint64_t node;
   /**
-   * Whether it is about a node.
+   * 1 if the event is about a node, otherwise 0.
    */
   int has_node;
   /**
-   * Whether somebody should look at it.
+   * 1 if somebody should look into the event, otherwise 0.
    */
   int is_warning;
   /**
-   * What happened, as in polyflake_lease_event, NUL-terminated. Empty if there is no event.
+   * The kind, as in polyflake_lease_event, NUL-terminated. Empty if there is no event.
    */
   char kind[32];
   /**
-   * The store's address, without password, NUL-terminated.
+   * The store's address without its password, NUL-terminated.
    */
   char store[POLYFLAKE_STORE_SIZE];
   /**
-   * All of it as a sentence, without secrets, NUL-terminated.
+   * The whole event as a sentence, without secrets, NUL-terminated.
    */
   char message[496];
 } polyflake_lease_record;
 
 /**
- * A clock of the caller: it writes Unix ms to *unix_ms and returns 0. Any other return value makes the call fail with
- * POLYFLAKE_CLOCK_FAILED. user is the pointer that was given with the clock. It may be called from any thread that
- * uses the Snowflake, from several at once, and must not throw or longjmp out.
+ * A custom clock, which writes Unix ms to *unix_ms and returns 0. Any other return value makes the call fail with
+ * POLYFLAKE_CLOCK_FAILED. user is the pointer that was passed along with the clock. Any thread that uses the Snowflake
+ * may call the clock, and several may call it at once. It must not throw or longjmp out.
  */
 typedef int (*polyflake_clock)(void *user, int64_t *unix_ms);
 
 /**
- * What is counted for: a text, or an integer from -2^63 to 2^64-1. The integer 5 and the text "5" are two keys; the
- * signed and the unsigned integer 5 are one.
+ * A key with its own count: a text, or an integer from -2^63 to 2^64-1. The integer 5 and the text "5" are different
+ * keys; the signed and the unsigned integer 5 are the same key.
  *
  *   polyflake_key alice = {POLYFLAKE_KEY_TEXT, 0, "alice", 5};
  *   polyflake_key seven = {POLYFLAKE_KEY_UINT, 7, NULL, 0};
@@ -490,7 +494,7 @@ typedef struct polyflake_key {
    */
   int kind;
   /**
-   * The integer, for POLYFLAKE_KEY_INT as (uint64_t)value.
+   * The integer; for POLYFLAKE_KEY_INT, (uint64_t)value.
    */
   uint64_t integer;
   /**
@@ -498,13 +502,13 @@ typedef struct polyflake_key {
    */
   const char *text;
   /**
-   * How many bytes the text has. Any number: a key takes the same memory however long it is.
+   * The length of the text in bytes. It has no limit: every key takes the same memory.
    */
   size_t length;
 } polyflake_key;
 
 /**
- * Counters for monitoring, counted since the first sequences of that name were opened, by all of this process.
+ * Statistics for monitoring, for the whole process, since the first sequences with that name were opened.
  */
 typedef struct polyflake_sequences_counts {
   /**
@@ -516,7 +520,7 @@ typedef struct polyflake_sequences_counts {
    */
   uint64_t keys;
   /**
-   * How many keys left memory, for others to have room.
+   * How many keys were evicted from memory to make room for others.
    */
   uint64_t evicted;
   /**
@@ -528,29 +532,28 @@ typedef struct polyflake_sequences_counts {
    */
   uint64_t waits;
   /**
-   * For how long numbers may be given if the lease is not renewed, in ms; 0 where another process has it.
+   * How long numbers may be issued if the lease is not renewed, in ms; 0 if another process holds it.
    */
   uint64_t time_left_ms;
 } polyflake_sequences_counts;
 
 /**
- * What a program needs to take an ID by itself, without a call of this library, where that ID is the next one of the
- * tick that the last ID was in. It is for languages to which a call is expensive, and filled in by
- * polyflake_snowflake_words.
+ * Everything a program needs to take an ID by itself, without calling this library, if that ID is in the same tick as
+ * the last one. Meant for languages where a call is expensive, and filled in by polyflake_snowflake_words.
  *
- * All words are read and written atomically, with acquire and release at least, in this order:
+ * Read and write all words atomically, with at least acquire and release ordering, in these steps:
  *
- * 1. start = *clock_start, then kept = *clock_kept. The low 20 bits of kept are the window: if it is 0, do not go on.
- *    Then count = the processor's counter (the TSC on x86-64, CNTVCT_EL0 on AArch64): go on only if count - start is
- *    below the window. now = kept >> 20 is the time, in Unix ms.
- * 2. last = *cursor, next = last + 1. Go on only if next lies in now's tick: if now - ((next >> sequence_bits) *
- *    tick_ms + epoch_ms), modulo 2^64, is below tick_ms.
- * 3. Go on only if last < **limit. Both words may change at any time.
- * 4. Load *node: a lease may change it.
+ * 1. start = *clock_start, then kept = *clock_kept. The low 20 bits of kept are the window; continue only if it is not
+ *    0. Then count = the processor's counter (the TSC on x86-64, CNTVCT_EL0 on AArch64). Continue only if count -
+ *    start is below the window. now = kept >> 20 is the time, in Unix ms.
+ * 2. last = *cursor, next = last + 1. Continue only if next is in the tick of now, that is, if now - ((next >>
+ *    sequence_bits) * tick_ms + epoch_ms), modulo 2^64, is below tick_ms.
+ * 3. Continue only if last < **limit. Both words may change at any time.
+ * 4. Load *node, which a lease may change.
  * 5. Compare-and-swap *cursor from last to next. The ID is (next >> sequence_bits) << timestamp_shift | (next & mask)
- *    << sequence_shift | what *node was, where mask is (1 << sequence_bits) - 1.
+ *    << sequence_shift | the node from step 4, where mask is (1 << sequence_bits) - 1.
  *
- * Otherwise, and if the swap fails, call polyflake_next_id.
+ * If you cannot continue, or if the swap fails, call polyflake_next_id.
  */
 typedef struct polyflake_words {
   /**
@@ -558,11 +561,11 @@ typedef struct polyflake_words {
    */
   size_t size;
   /**
-   * The counter at a reading of the clock. Lives as long as the library, as all words do but limit and node.
+   * The processor's counter at a reading of the clock. All words except limit and node live as long as the library.
    */
   const uint64_t *clock_start;
   /**
-   * What that reading gave.
+   * The result of that reading.
    */
   const uint64_t *clock_kept;
   /**
@@ -570,7 +573,7 @@ typedef struct polyflake_words {
    */
   uint64_t *cursor;
   /**
-   * A word in the Snowflake, which must not be freed before.
+   * A word in the Snowflake: do not use it after the Snowflake is freed.
    */
   const uint64_t *const *limit;
   /**
@@ -582,7 +585,7 @@ typedef struct polyflake_words {
    */
   uint64_t tick_ms;
   /**
-   * The node bits in their place: a word in the Snowflake too.
+   * The node bits in their place in the ID. Also a word in the Snowflake.
    */
   const uint64_t *node;
   /**
@@ -600,7 +603,7 @@ typedef struct polyflake_words {
 } polyflake_words;
 
 /**
- * Counters for monitoring, since the cursor was created. Counted only on slow paths.
+ * Statistics for monitoring, since the cursor was created. They are counted only on slow paths.
  */
 typedef struct polyflake_stats {
   /**
@@ -608,15 +611,15 @@ typedef struct polyflake_stats {
    */
   size_t size;
   /**
-   * How often a call found no free slot, and waited or failed.
+   * How often a call found no free slot and waited or failed.
    */
   uint64_t waits;
   /**
-   * How often the clock was seen to step back, tolerated or not.
+   * How many backward steps of the clock were seen, tolerated or not.
    */
   uint64_t rollbacks;
   /**
-   * How many ms the last tick taken is ahead of the clock; 0 if it is not.
+   * How far the last used tick is ahead of the clock, in ms; 0 if it is not ahead.
    */
   uint64_t lead_ms;
   /**
@@ -624,7 +627,7 @@ typedef struct polyflake_stats {
    */
   int64_t last_issued_ms;
   /**
-   * How often the lease was lost: it expired, or another process had its node. 0 without a lease.
+   * How often the lease was lost because it expired or another process had its node; 0 without a lease.
    */
   uint64_t lease_losses;
 } polyflake_stats;
@@ -635,12 +638,12 @@ typedef struct polyflake_stats {
 #define POLYFLAKE_OK 0
 
 /**
- * A layout that cannot work.
+ * The layout cannot work.
  */
 #define POLYFLAKE_INVALID_LAYOUT 1
 
 /**
- * No preset of that name.
+ * No preset has this name.
  */
 #define POLYFLAKE_UNKNOWN_LAYOUT 2
 
@@ -675,7 +678,7 @@ typedef struct polyflake_stats {
 #define POLYFLAKE_SEQUENCE_EXHAUSTED 8
 
 /**
- * The Snowflake, or the sequences, were made by a parent process.
+ * The Snowflake or the sequences were created by a parent process.
  */
 #define POLYFLAKE_FORKED 9
 
@@ -690,7 +693,7 @@ typedef struct polyflake_stats {
 #define POLYFLAKE_STATE_FILE 11
 
 /**
- * No worker is free, another process has the sequences, or the store cannot be reached.
+ * No node is free, another process has the sequences, or the store cannot be reached.
  */
 #define POLYFLAKE_LEASE_UNAVAILABLE 12
 
@@ -705,12 +708,12 @@ typedef struct polyflake_stats {
 #define POLYFLAKE_CLOSED 14
 
 /**
- * The counter, or a section of the sequences, has no number left: its store gave none in time, or it is at its end.
+ * The counter or a section of the sequences has no number left: the store gave none in time, or the end is reached.
  */
 #define POLYFLAKE_COUNTER_UNAVAILABLE 15
 
 /**
- * A panic was caught: a bug in Polyflake.
+ * A panic was caught, which is a bug in Polyflake.
  */
 #define POLYFLAKE_INTERNAL 99
 
@@ -724,93 +727,96 @@ extern "C" {
 unsigned int polyflake_abi_version(void);
 
 /**
- * Returns the version of the library, such as "0.1.0": a static string.
+ * Returns the version of the library, such as "0.1.0". The string is static.
  */
 const char *polyflake_version(void);
 
 /**
- * Returns what to warn of if this process has loaded other copies of Polyflake than this library (a Python package
- * beside it, another version), and NULL if it has not. Each copy has its own cursors, so the Snowflakes of one node
- * repeat IDs between them. Found on Linux; elsewhere it returns NULL. A copy that is loaded later is found by a later
- * call, or by its own. The text is static.
+ * Returns a warning if this process has loaded other copies of Polyflake besides this library (such as a Python
+ * package or another version), otherwise NULL. Each copy has its own cursors, so Snowflakes with the same node repeat
+ * each other's IDs if they are in different copies. Copies are detected on Linux; elsewhere, this returns NULL. A copy
+ * that is loaded later is detected by a later call, or by that copy's own call. The string is static.
  */
 const char *polyflake_copies_warning(void);
 
 /**
- * Opens a counter with options, which are copied: makes it where the store has none, and waits until it can give a
- * number, for at most max_wait_ms. Free it with polyflake_counter_free.
+ * Opens a counter with options, which are copied. Creates the counter if the store does not have it, and waits for at
+ * most max_wait_ms until the counter can issue a number. Free it with polyflake_counter_free.
  *
- * Counters of one process with the same stores and name share the numbers in hand. A thread of the library asks the
- * store for more before they are used up, until the last of them is closed, or was freed a ttl (in the address; 30 s by
- * default) ago. It takes no signals. What happens is told to polyflake_set_lease_listener's function.
+ * All counters in a process with the same stores and name share the numbers in hand. A library thread, which blocks
+ * all signals, asks the store for more before they are used up. It runs until the last of these counters is closed, or
+ * until a ttl after the last one is freed (the address sets the ttl; 30 s by default). Events are reported to the
+ * listener set with polyflake_set_lease_listener.
  *
- * A process that ends without polyflake_counter_close leaves a gap of at most the numbers that it had in hand: two
- * segments.
+ * A process that ends without polyflake_counter_close leaves a gap: the numbers it had in hand, at most two segments,
+ * and the numbers of its calls in progress.
  *
- * Returns POLYFLAKE_INVALID_OPTION for an option that is missing or cannot be, where the stores are in another order or
- * number than the counter began with, where this process uses the counter with another start or step, and from a
- * library that was built without stores; or POLYFLAKE_COUNTER_UNAVAILABLE if the store cannot be reached or will not
- * give numbers.
+ * Returns POLYFLAKE_INVALID_OPTION if an option is missing or invalid, if the stores differ in order or number from
+ * those that the counter began with, if this process already uses the counter with another start or step, or if the
+ * library was built without stores; or POLYFLAKE_COUNTER_UNAVAILABLE if the store cannot be reached or refuses to hand
+ * out numbers.
  */
 polyflake_status polyflake_counter_open(const struct polyflake_options *options,
                                         struct polyflake_counter **counter,
                                         struct polyflake_detail *detail);
 
 /**
- * Closes a counter. From then on, calls return POLYFLAKE_CLOSED, and so do calls that are waiting in other threads. The
- * last one of a name in this process gives back what it has in hand of its last segment: it waits for the store, for at
- * most 5 s. Closing again does nothing, and so does NULL. It frees nothing: call polyflake_counter_free once no thread
- * is in a call.
+ * Closes a counter. From then on, calls return POLYFLAKE_CLOSED, and so do calls that are waiting in other threads.
+ * Closing the last counter with a name in this process returns the rest of its last segment to the store, waiting for
+ * at most 5 s. Closing a counter again, or passing NULL, does nothing. This does not free the counter: call
+ * polyflake_counter_free once no thread is inside a call.
  */
 void polyflake_counter_close(const struct polyflake_counter *counter);
 
 /**
- * Frees a counter that no thread uses any more, closed or not. If it was not closed, its numbers in hand are kept for a
- * ttl, so that the next counter of that name finds them. Does nothing for NULL.
+ * Frees a counter that no thread uses any more, closed or not. If it was not closed, its numbers in hand are kept for
+ * a ttl, so that the next counter with that name can use them. Does nothing for NULL.
  */
 void polyflake_counter_free(struct polyflake_counter *counter);
 
 /**
- * Gets the next number, which is greater than every one that this process got before the call began (with one store).
- * If none is in hand, waits for the store, for at most max_wait_ms. In a child process, it gets numbers of its own.
+ * Gets the next number. With one store, it is greater than every number that this process got before the call began.
+ * If no number is in hand, the call waits for the store, for at most max_wait_ms. A child process fetches its own
+ * numbers.
  *
- * Returns POLYFLAKE_COUNTER_UNAVAILABLE if the store gave none in that time, and at once where waiting does not help:
- * the store refuses, somebody removed the counter, or the counter has reached 2^63-1; or POLYFLAKE_CLOSED.
+ * Returns POLYFLAKE_COUNTER_UNAVAILABLE if the store hands out no number within that time, and at once if waiting does
+ * not help (the store refuses, the counter was removed, or it has reached 2^63-1); or POLYFLAKE_CLOSED.
  */
 polyflake_status polyflake_counter_next_id(const struct polyflake_counter *counter,
                                            uint64_t *number,
                                            struct polyflake_detail *detail);
 
 /**
- * Returns the next number itself, for languages where an output parameter is expensive: like polyflake_counter_next_id,
- * but returns 0, which is never a number, on failure. polyflake_counter_next_id says why, but waits again.
+ * Returns the next number itself, for languages where an output parameter is expensive. Works like
+ * polyflake_counter_next_id, but returns 0, which is never a number, on failure. To find out why, call
+ * polyflake_counter_next_id, which waits again.
  */
 uint64_t polyflake_counter_next_id_or_zero(const struct polyflake_counter *counter);
 
 /**
  * Gets the next number without waiting for the store.
  *
- * Returns POLYFLAKE_COUNTER_UNAVAILABLE if none is in hand: the store is asked for more meanwhile. With a step of 1,
- * none ever is. Returns POLYFLAKE_CLOSED after polyflake_counter_close.
+ * Returns POLYFLAKE_COUNTER_UNAVAILABLE if no number is in hand; meanwhile, the library asks the store for more. With
+ * a step of 1, this is always so. Returns POLYFLAKE_CLOSED after polyflake_counter_close.
  */
 polyflake_status polyflake_counter_try_next_id(const struct polyflake_counter *counter,
                                                uint64_t *number,
                                                struct polyflake_detail *detail);
 
 /**
- * Returns the next number itself, or 0, which is never a number, where polyflake_counter_try_next_id would fail. Then
- * polyflake_counter_next_id waits for one, or says why there is none.
+ * Returns the next number itself, or 0, which is never a number, if polyflake_counter_try_next_id would fail. In that
+ * case, polyflake_counter_next_id waits for a number or reports why it cannot get one.
  */
 uint64_t polyflake_counter_try_next_id_or_zero(const struct polyflake_counter *counter);
 
 /**
- * Fills the array at numbers with the next n numbers, each greater than the one before (with one store), which need not
- * follow each other. n may be 0, and numbers may then be NULL. Waits for the store for at most max_wait_ms, each time
- * that none is in hand. If it fails, the contents of the array are meaningless; numbers may be lost but are never
+ * Fills the array at numbers with the next n numbers. With one store, each is greater than the one before. They need
+ * not be consecutive. If n is 0, numbers may be NULL. Whenever no number is in hand, the call waits for the store, for
+ * at most max_wait_ms. On failure, the contents of the array are meaningless; numbers may be lost but are never
  * repeated.
  *
- * Returns what polyflake_counter_next_id returns, or POLYFLAKE_INVALID_OPTION for an array of more than SIZE_MAX / 2
- * bytes.
+ * Returns the statuses of polyflake_counter_next_id, or POLYFLAKE_INVALID_OPTION for an array of more than
+ * SIZE_MAX / 2 bytes.
  */
 polyflake_status polyflake_counter_fill(const struct polyflake_counter *counter,
                                         size_t n,
@@ -818,11 +824,11 @@ polyflake_status polyflake_counter_fill(const struct polyflake_counter *counter,
                                         struct polyflake_detail *detail);
 
 /**
- * Gets the first of n numbers that follow each other; the last is it plus n - 1. n is 1 to POLYFLAKE_MAX_BATCH. Where
- * fewer than n are left of what is in hand, those are passed over, and the store is asked.
+ * Gets the first of n consecutive numbers; the last is *first + n - 1. n is 1 to POLYFLAKE_MAX_BATCH. If fewer than n
+ * numbers are left in hand, they are skipped, and the store is asked for more.
  *
- * Returns what polyflake_counter_next_id returns, or POLYFLAKE_INVALID_OPTION for another n, and with several stores,
- * whose numbers do not follow each other.
+ * Returns the statuses of polyflake_counter_next_id, or POLYFLAKE_INVALID_OPTION if n is out of range, or if the
+ * counter has several stores, whose numbers are not consecutive.
  */
 polyflake_status polyflake_counter_next_block(const struct polyflake_counter *counter,
                                               int64_t n,
@@ -830,8 +836,8 @@ polyflake_status polyflake_counter_next_block(const struct polyflake_counter *co
                                               struct polyflake_detail *detail);
 
 /**
- * Gets the highest number that the store has handed out, in segments, to any process; 0 before the first. Asks the
- * store.
+ * Gets the highest number that the store has handed out, in segments, to any process, or 0 before the first segment.
+ * Queries the store.
  *
  * Returns POLYFLAKE_COUNTER_UNAVAILABLE if the store cannot be reached within max_wait_ms or has no such counter, or
  * POLYFLAKE_CLOSED.
@@ -841,34 +847,34 @@ polyflake_status polyflake_counter_peek(const struct polyflake_counter *counter,
                                         struct polyflake_detail *detail);
 
 /**
- * Lets no number up to this one be handed out any more, by the store to any process: the next is above it. What is in
- * hand in this process is given up; other processes use up what they have. Changes nothing where the counter is further
- * already.
+ * Moves the counter above number: from then on, the store hands out only greater numbers. This process gives up its
+ * numbers in hand; other processes use theirs up. Changes nothing if the counter is already higher.
  *
- * Returns what polyflake_counter_peek returns, or POLYFLAKE_INVALID_OPTION for a number that is not 1 to 2^63-1.
+ * Returns the statuses of polyflake_counter_peek, or POLYFLAKE_INVALID_OPTION for a number that is not 1 to 2^63-1.
  */
 polyflake_status polyflake_counter_raise(const struct polyflake_counter *counter,
                                          uint64_t number,
                                          struct polyflake_detail *detail);
 
 /**
- * Deletes the counter from the store. The next open begins at its start again, and numbers repeat. The
- * counters of that name in this process give none from then on. *existed is 1 if there was one, otherwise 0.
+ * Deletes the counter from the store. A process that opens it later begins at its start again, so numbers repeat. From
+ * then on, this process's counters with that name issue no numbers. *existed is 1 if the store had the counter,
+ * otherwise 0.
  *
- * Returns what polyflake_counter_peek returns.
+ * Returns the statuses of polyflake_counter_peek.
  */
 polyflake_status polyflake_counter_remove(const struct polyflake_counter *counter,
                                           int *existed,
                                           struct polyflake_detail *detail);
 
 /**
- * Returns the counter's name, which belongs to the counter: do not free it, nor use it after the counter is freed.
- * Works on a closed counter too. Returns NULL for NULL.
+ * Returns the counter's name. The string belongs to the counter: do not free it, and do not use it after the counter
+ * is freed. Works on a closed counter too. Returns NULL for NULL.
  */
 const char *polyflake_counter_name(const struct polyflake_counter *counter);
 
 /**
- * Gets counters for monitoring. Set counts->size first.
+ * Gets statistics for monitoring. Set counts->size first.
  *
  * Returns POLYFLAKE_CLOSED after polyflake_counter_close.
  */
@@ -969,9 +975,9 @@ polyflake_status polyflake_layout_max_id(const struct polyflake_layout *layout,
 
 /**
  * Gets the lease of a Snowflake. Set lease->size first. Works on a closed Snowflake too. Without a lease, state is
- * POLYFLAKE_LEASE_STATE_NONE and the rest 0. Reads the clock once.
+ * POLYFLAKE_LEASE_STATE_NONE, and the other fields are 0. Reads the clock once.
  *
- * Returns POLYFLAKE_CLOCK_FAILED if the caller's clock fails, or POLYFLAKE_FORKED in a child process if there is no
+ * Returns POLYFLAKE_CLOCK_FAILED if the custom clock fails, or POLYFLAKE_FORKED in a child process if there is no
  * state file.
  */
 polyflake_status polyflake_snowflake_lease(const struct polyflake_snowflake *snowflake,
@@ -979,35 +985,36 @@ polyflake_status polyflake_snowflake_lease(const struct polyflake_snowflake *sno
                                            struct polyflake_detail *detail);
 
 /**
- * Returns the permanent name of a lease's state: "none", "held", "unreachable", "lost" or "closed"; "unknown" for any
- * other number. A static string.
+ * Returns the permanent name of a lease state: "none", "held", "unreachable", "lost" or "closed"; "unknown" for any
+ * other number. The string is static.
  */
 const char *polyflake_lease_state_name(int state);
 
 /**
- * Calls a function with everything that happens to the leases and counters of this process from now on: a lease was
- * acquired, lost or given back, a store does not answer, a counter has stopped. There is one listener at a time: another
- * one replaces it, and NULL ends it. Once this has returned, the one before is not called any more.
+ * Sets the listener, a function that the library calls from now on with every event of this process's leases and
+ * counters: a lease was acquired, lost or released, a store does not answer, a counter has stopped. There is only one
+ * listener at a time. A new one replaces it, and NULL removes it. Once this function has returned, the previous
+ * listener is not called any more.
  *
  * Until the first call of this function or of polyflake_next_lease_event, warnings are written to stderr.
  *
- * user must stay valid until then.
+ * user must stay valid until the listener has been replaced or removed.
  */
 polyflake_status polyflake_set_lease_listener(polyflake_lease_listener listener,
                                               void *user,
                                               struct polyflake_detail *detail);
 
 /**
- * Takes the oldest event that was kept, for languages whose functions cannot be called on another thread. The first
- * call begins to keep events: at most 100, and what happens while there are as many is not kept. Set record->size
- * first. kind is empty if there is none.
+ * Takes the oldest event from a queue, for languages whose functions cannot be called on another thread. Events are
+ * queued from the first call on. The queue holds at most 100; while it is full, new events are dropped. Set
+ * record->size first. If there is no event, kind is empty.
  */
 polyflake_status polyflake_next_lease_event(struct polyflake_lease_record *record,
                                             struct polyflake_detail *detail);
 
 /**
- * Returns new options with their default values. A Snowflake's node, and the name and store of a counter or sequences,
- * have no default. Never NULL. Free them with polyflake_options_free.
+ * Returns new options with their default values, never NULL. A Snowflake's node and the name and store of a counter or
+ * sequences have no default. Free the options with polyflake_options_free.
  */
 struct polyflake_options *polyflake_options_new(void);
 
@@ -1025,43 +1032,43 @@ void polyflake_options_free(struct polyflake_options *options);
  * node             "7", or "datacenter=1,worker=7"; required unless the layout has no node field
  * max_backward_ms  how far, in ms, the clock may step back while IDs are still issued; "1000" by default
  * max_ahead_ms     how far, in ms, IDs may run ahead of the clock to serve a burst; "0" by default
- * max_wait_ms      the longest that polyflake_next_id waits, and a batch between two of its runs, in ms of real
- *                  time; a tick + 1000 by default; "0" never waits
+ * max_wait_ms      the longest that polyflake_next_id waits, and that a batch waits between two runs of IDs, in ms of
+ *                  real time; a tick + 1000 by default. With "0", calls never wait
  * sequence_start   the first sequence number of a fresh tick: "spread" (the default) or "zero"
  * clock            "system" (the default) or "steady"; replaces a clock set by polyflake_options_set_clock
- * state            the path of a file through which all processes of this host share the node, in any bytes;
- *                  none by default
- * lease            the address of a store from which the node is leased, such as "redis://host/0": then node need not be
- *                  set, and narrows the choice if it is; none by default
+ * state            the path of a file through which all processes on this host share the node; none by default. It may
+ *                  consist of any bytes
+ * lease            the address of a store from which the node is leased, such as "redis://host/0"; none by default.
+ *                  With a lease, node is optional, and narrows the choice if it is set
  *
  * The values in ms range from 0 to 4294967295.
  *
  * Options of a counter:
  *
  * name             the counter's name in the store: 1 to 100 characters; required
- * store            the address of a store, such as "redis://host/0"; required. Each call adds one: several stores share
- *                  the numbers out, and a call takes them from each in turn, so that numbers are unique but not
- *                  ordered. Every process must name them in the same order
- * start            the first number, where the store has no such counter yet: 1 to 2^63-1; "1" by default
- * step             how many numbers a segment has: 1 to 1000000000, or "auto" (the default), which begins with 100
- *                  and grows to what lasts ten minutes, at most 1000000. With "1" the store is asked for each number,
- *                  and numbers increase over all processes
+ * store            the address of a store, such as "redis://host/0"; required. Each call adds a store. Several stores
+ *                  share the numbers out, and calls go to each store in turn, so numbers are unique but not ordered.
+ *                  Every process must name the stores in the same order
+ * start            the first number, if the store does not have the counter yet: 1 to 2^63-1; "1" by default
+ * step             how many numbers a segment has: 1 to 1000000000, or "auto" (the default), which begins with 100 and
+ *                  grows until a segment lasts ten minutes, to at most 1000000. With "1", the store is asked for each
+ *                  number, and numbers increase across all processes
  * max_wait_ms      the longest that a call waits for the store, in ms: 0 to 4294967295; "10000" by default
  *
  * Options of sequences:
  *
  * name             the sequences' name in the store: 1 to 100 characters; required
- * store            the address of a store, such as "postgres://host/chat?label=10.0.0.7:8080"; required, and only one.
- *                  Other processes are told its label while this one has the lease
- * sections         how many bounds the store has: 1 to 16384; "1024" by default. Keys are spread over them. It cannot
- *                  be changed later
- * step             by how many numbers a bound is moved ahead: 1 to 1000000000; "10000" by default
- * max_keys         how many keys stay in memory, of at most 40 bytes each: 1 to 1000000000; "1000000" by default
+ * store            the address of a store, such as "postgres://host/chat?label=10.0.0.7:8080"; required, and only one
+ *                  is allowed. While this process holds the lease, other processes are told the label
+ * sections         how many bounds the store keeps: 1 to 16384; "1024" by default. Keys are spread over them. The
+ *                  number cannot be changed later
+ * step             how far a bound is moved ahead: 1 to 1000000000 numbers; "10000" by default
+ * max_keys         how many keys stay in memory, at no more than 40 bytes each: 1 to 1000000000; "1000000" by default
  * max_wait_ms      the longest that a call waits for the store, in ms: 0 to 4294967295; "10000" by default
  *
- * Returns POLYFLAKE_INVALID_LAYOUT, POLYFLAKE_UNKNOWN_LAYOUT or POLYFLAKE_INVALID_OPTION for a value that a Snowflake's
- * option cannot have, and then leaves the options unchanged. The node, the other options of counters and sequences, and
- * names that are no option are checked when the Snowflake, the counter or the sequences are made.
+ * Returns POLYFLAKE_INVALID_LAYOUT, POLYFLAKE_UNKNOWN_LAYOUT or POLYFLAKE_INVALID_OPTION for an invalid value of a
+ * Snowflake's option, and then leaves the options unchanged. The node, the other options of counters and sequences,
+ * and unknown names are checked only when the Snowflake, the counter or the sequences are created.
  */
 polyflake_status polyflake_options_set(struct polyflake_options *options,
                                        const char *name,
@@ -1069,8 +1076,8 @@ polyflake_status polyflake_options_set(struct polyflake_options *options,
                                        struct polyflake_detail *detail);
 
 /**
- * Like polyflake_options_set, with a value of length bytes, for languages whose strings may contain a NUL. A NUL in the
- * value is an error and does not end it.
+ * Like polyflake_options_set, with a value of length bytes, for languages whose strings may contain a NUL. A NUL does
+ * not end the value, but is an error.
  */
 polyflake_status polyflake_options_set_bytes(struct polyflake_options *options,
                                              const char *name,
@@ -1080,7 +1087,7 @@ polyflake_status polyflake_options_set_bytes(struct polyflake_options *options,
 
 /**
  * Sets one field of the node, such as "worker" to "7", so that callers need not build a text. Discards a whole node
- * set earlier. The node is checked when the Snowflake is created; setting a field twice is an error then.
+ * that was set earlier. The node is checked when the Snowflake is created: setting a field twice is then an error.
  */
 polyflake_status polyflake_options_set_node_field(struct polyflake_options *options,
                                                   const char *field,
@@ -1088,16 +1095,16 @@ polyflake_status polyflake_options_set_node_field(struct polyflake_options *opti
                                                   struct polyflake_detail *detail);
 
 /**
- * Sets the layout to a copy of one that is already parsed.
+ * Sets the layout to a copy of a parsed layout.
  */
 polyflake_status polyflake_options_set_layout(struct polyflake_options *options,
                                               const struct polyflake_layout *layout,
                                               struct polyflake_detail *detail);
 
 /**
- * Sets a clock of the caller in place of the built-in one. The Snowflake then shares no cursor with others, except
- * through a state file. user must stay valid for as long as any Snowflake made from these options. A NULL clock
- * restores the built-in one.
+ * Sets a custom clock in place of the built-in one. The Snowflake then shares no cursor with others, except through a
+ * state file. user must stay valid as long as any Snowflake created from these options exists. A NULL clock restores
+ * the built-in one.
  */
 polyflake_status polyflake_options_set_clock(struct polyflake_options *options,
                                              polyflake_clock clock,
@@ -1106,8 +1113,8 @@ polyflake_status polyflake_options_set_clock(struct polyflake_options *options,
 
 /**
  * Composes an ID from an instant (Unix ms, rounded down to its tick), a sequence number, and the layout and node of
- * these options; a Snowflake's other options are ignored. Meant for migrating rows and for tests: nothing prevents it from
- * repeating an ID that was issued.
+ * these options. A Snowflake's other options are ignored. Use this for migrating rows and for tests: nothing prevents
+ * it from repeating an ID that was already issued.
  *
  * Returns POLYFLAKE_TIME_OUT_OF_RANGE for an instant outside the layout, POLYFLAKE_INVALID_NODE for a missing or
  * invalid node, or POLYFLAKE_INVALID_OPTION for a sequence number that does not fit the layout.
@@ -1119,10 +1126,10 @@ polyflake_status polyflake_options_compose(const struct polyflake_options *optio
                                            struct polyflake_detail *detail);
 
 /**
- * Sets the cursor of a state file back to the system clock. Use it when a wrong clock has moved the cursor far into the
- * future. Stop the processes that use the file first: calls of any that still run fail with POLYFLAKE_STATE_FILE until
- * they restart. The risk: IDs that were issued ahead of the clock are issued again when the clock gets there. A file
- * whose cursor is not ahead of the clock is left unchanged.
+ * Sets the cursor of a state file back to the system clock. Use it when a wrong clock has moved the cursor far into
+ * the future. Stop the processes that use the file first: in any process that still runs, calls fail with
+ * POLYFLAKE_STATE_FILE until it restarts. The risk is that IDs issued ahead of the clock are issued again when the
+ * clock gets there. A file whose cursor is not ahead of the clock is left unchanged.
  *
  * path has length bytes, which need not be UTF-8.
  *
@@ -1133,12 +1140,13 @@ polyflake_status polyflake_reset_state(const char *path,
                                        struct polyflake_detail *detail);
 
 /**
- * Prepares public IDs with a prefix. keys is one to 16 keys, separated by white space or commas; the first encodes, and each
- * decodes. The prefix is words of a-z and 0-9 joined by _, at most 24 characters, or "". Free the result with
- * polyflake_public_ids_free, which wipes the keys from its memory; your own text of them stays.
+ * Prepares public IDs with a prefix. keys contains 1 to 16 keys, separated by white space or commas. The first key
+ * encodes, and every key decodes. The prefix is "" or consists of words of the characters a-z and 0-9, joined by _,
+ * with at most 24 characters in all. Free the result with polyflake_public_ids_free, which wipes its copy of the keys
+ * from memory, but not yours.
  *
- * Returns POLYFLAKE_INVALID_OPTION if a key or the prefix is invalid, or if two keys have the same number or the same bytes.
- * The message shows nothing of a key.
+ * Returns POLYFLAKE_INVALID_OPTION if a key or the prefix is invalid, or if two keys have the same number or the same
+ * bytes. The message reveals nothing about a key.
  */
 polyflake_status polyflake_public_ids_new(const char *keys,
                                           const char *prefix,
@@ -1146,12 +1154,13 @@ polyflake_status polyflake_public_ids_new(const char *keys,
                                           struct polyflake_detail *detail);
 
 /**
- * Frees what polyflake_public_ids_new returned. Does nothing for NULL.
+ * Frees public IDs from polyflake_public_ids_new. Does nothing for NULL.
  */
 void polyflake_public_ids_free(struct polyflake_public_ids *ids);
 
 /**
- * Writes the public ID of an ID, with a NUL, into the capacity bytes at text. POLYFLAKE_PUBLIC_ID_SIZE bytes are always enough.
+ * Writes an ID as a public ID, with a NUL, into the capacity bytes at text. POLYFLAKE_PUBLIC_ID_SIZE bytes are always
+ * enough.
  *
  * Returns POLYFLAKE_INVALID_OPTION if capacity is too small.
  */
@@ -1162,8 +1171,8 @@ polyflake_status polyflake_public_ids_encode(const struct polyflake_public_ids *
                                              struct polyflake_detail *detail);
 
 /**
- * Gets the ID of a public ID. A text that was not encoded with this prefix and one of these keys decodes with a chance of 1
- * in 2^64.
+ * Gets the ID from a public ID. A text that was not encoded with this prefix and one of these keys decodes anyway with
+ * a chance of 1 in 2^64.
  *
  * Returns POLYFLAKE_INVALID_ID for any other text, with the reason in the message.
  */
@@ -1173,10 +1182,11 @@ polyflake_status polyflake_public_ids_decode(const struct polyflake_public_ids *
                                              struct polyflake_detail *detail);
 
 /**
- * Makes a key of random bytes from the operating system, and writes it with a NUL into the capacity bytes at text.
- * POLYFLAKE_PUBLIC_KEY_SIZE bytes are enough. Texts name their key by its number, from 0 to 61: give each key another.
+ * Generates a key from random bytes of the operating system and writes it, with a NUL, into the capacity bytes at
+ * text. POLYFLAKE_PUBLIC_KEY_SIZE bytes are enough. number is 0 to 61. Public IDs name their key by its number, so
+ * give each key a different one.
  *
- * Returns POLYFLAKE_INVALID_OPTION for another number, or if capacity is too small.
+ * Returns POLYFLAKE_INVALID_OPTION for any other number, or if capacity is too small.
  */
 polyflake_status polyflake_public_key_generate(unsigned int number,
                                                char *text,
@@ -1184,45 +1194,46 @@ polyflake_status polyflake_public_key_generate(unsigned int number,
                                                struct polyflake_detail *detail);
 
 /**
- * Opens sequences with options, which are copied: makes them where the store has none, and waits for the lease, for at
- * most the address's wait (its ttl + 5 s, so 35 s by default). Free them with polyflake_sequences_free.
+ * Opens sequences with options, which are copied. Creates them if the store does not have them, and waits for the
+ * lease for at most the address's wait (its ttl + 5 s, so 35 s by default). Free them with polyflake_sequences_free.
  *
- * All sequences of one process with the same store and name are one. A thread of the library renews the lease and moves
- * bounds, until the last of them is closed, or was freed a ttl ago. It takes no signals. What happens is told to
- * polyflake_set_lease_listener's function.
+ * All sequences in a process with the same store and name share their counts. A library thread, which blocks all
+ * signals, renews the lease and moves bounds. It runs until the last of these sequences are closed, or until a ttl
+ * after the last are freed. Events are reported to the listener set with polyflake_set_lease_listener.
  *
- * Returns POLYFLAKE_INVALID_OPTION for an option that is missing or cannot be, where the sequences began with another
- * number of sections, where this process uses them with other options, and from a library that was built without
- * stores; or POLYFLAKE_LEASE_UNAVAILABLE if another process has the lease, which the message names, or the store cannot
- * be reached.
+ * Returns POLYFLAKE_INVALID_OPTION if an option is missing or invalid, if the sequences began with another number of
+ * sections, if this process already uses them with other options, or if the library was built without stores; or
+ * POLYFLAKE_LEASE_UNAVAILABLE if another process, which the message names, holds the lease, or if the store cannot be
+ * reached.
  */
 polyflake_status polyflake_sequences_open(const struct polyflake_options *options,
                                           struct polyflake_sequences **sequences,
                                           struct polyflake_detail *detail);
 
 /**
- * Closes sequences. From then on, calls return POLYFLAKE_CLOSED, and so do calls that are waiting in other threads. The
- * last ones of a name in this process write how far the keys counted, so that nothing is skipped, and give the lease
- * back: this waits for the store, for no longer than two attempts take, which is at most 10 s. Closing again does
- * nothing, and so does NULL. It frees nothing: call polyflake_sequences_free once no thread is in a call.
+ * Closes sequences. From then on, calls return POLYFLAKE_CLOSED, and so do calls that are waiting in other threads.
+ * Closing the last sequences with a name in this process stores how far the keys have counted, so that no number is
+ * skipped, and releases the lease. This waits for the store for at most two attempts, which take no more than 10 s.
+ * Closing sequences again, or passing NULL, does nothing. This does not free the sequences: call
+ * polyflake_sequences_free once no thread is inside a call.
  */
 void polyflake_sequences_close(const struct polyflake_sequences *sequences);
 
 /**
  * Frees sequences that no thread uses any more, closed or not. If they were not closed, their lease is kept for a ttl,
- * so that the next sequences of that name in this process go on with it. Does nothing for NULL.
+ * so that the next sequences with that name in this process can use it. Does nothing for NULL.
  */
 void polyflake_sequences_free(struct polyflake_sequences *sequences);
 
 /**
- * Gets the key's next number, from memory in most calls. Where the key's section has come to its bound, or the lease
- * has expired, waits for the store, for at most max_wait_ms.
+ * Gets the key's next number, usually from memory. If the key's section has reached its bound or the lease has
+ * expired, the call waits for the store, for at most max_wait_ms.
  *
- * Returns POLYFLAKE_LEASE_UNAVAILABLE if another process has the lease by now, which the message names;
- * POLYFLAKE_LEASE_LOST if the lease could not be renewed and did not come back in that time;
- * POLYFLAKE_COUNTER_UNAVAILABLE if the store did not move the bound in that time, and at once where waiting does not
- * help: the store refuses, has lost writes, or the section has reached 2^63-1; POLYFLAKE_INVALID_OPTION for a key that
- * is none; POLYFLAKE_CLOSED; or POLYFLAKE_FORKED in a child of the process that opened the sequences.
+ * Returns POLYFLAKE_LEASE_UNAVAILABLE if another process, which the message names, holds the lease by now;
+ * POLYFLAKE_LEASE_LOST if the lease could not be renewed and is not regained within that time;
+ * POLYFLAKE_COUNTER_UNAVAILABLE if the store does not move the bound within that time, and at once if waiting does not
+ * help (the store refuses or has lost writes, or the section has reached 2^63-1); POLYFLAKE_INVALID_OPTION for an
+ * invalid key; POLYFLAKE_CLOSED; or POLYFLAKE_FORKED in a child of the process that opened the sequences.
  */
 polyflake_status polyflake_sequences_next_id(const struct polyflake_sequences *sequences,
                                              const struct polyflake_key *key,
@@ -1232,7 +1243,8 @@ polyflake_status polyflake_sequences_next_id(const struct polyflake_sequences *s
 /**
  * Gets the key's next number without waiting for the store.
  *
- * Returns what polyflake_sequences_next_id returns, at once: the store is asked meanwhile.
+ * Returns the statuses of polyflake_sequences_next_id, but at once. If the store is needed, the library asks it
+ * meanwhile.
  */
 polyflake_status polyflake_sequences_try_next_id(const struct polyflake_sequences *sequences,
                                                  const struct polyflake_key *key,
@@ -1240,13 +1252,13 @@ polyflake_status polyflake_sequences_try_next_id(const struct polyflake_sequence
                                                  struct polyflake_detail *detail);
 
 /**
- * Fills the array at numbers with a number for each of the n keys, in their order: much faster per number than single
- * calls. A key that is there twice has two, which increase. n may be 0, and keys and numbers may then be NULL. Waits
- * for the store for at most max_wait_ms, each time that it must. If it fails, nothing is written; numbers may be lost
- * but are never repeated.
+ * Fills the array at numbers with a number for each of the n keys, in the order of the keys. This is much faster per
+ * number than single calls. A key that occurs twice gets two numbers, the second greater than the first. If n is 0,
+ * keys and numbers may be NULL. Whenever the call must wait for the store, it waits for at most max_wait_ms. On
+ * failure, nothing is written; numbers may be lost but are never repeated.
  *
- * Returns what polyflake_sequences_next_id returns, and for a key that is none before any number is taken; or
- * POLYFLAKE_INVALID_OPTION for arrays of more than SIZE_MAX / 2 bytes.
+ * Returns the statuses of polyflake_sequences_next_id, or POLYFLAKE_INVALID_OPTION for arrays of more than
+ * SIZE_MAX / 2 bytes. If a key is invalid, no number is taken.
  */
 polyflake_status polyflake_sequences_next_ids(const struct polyflake_sequences *sequences,
                                               const struct polyflake_key *keys,
@@ -1255,13 +1267,13 @@ polyflake_status polyflake_sequences_next_ids(const struct polyflake_sequences *
                                               struct polyflake_detail *detail);
 
 /**
- * Returns the sequences' name, which belongs to them: do not free it, nor use it after they are freed. Works on closed
- * ones too. Returns NULL for NULL.
+ * Returns the sequences' name. The string belongs to the sequences: do not free it, and do not use it after they are
+ * freed. Works on closed sequences too. Returns NULL for NULL.
  */
 const char *polyflake_sequences_name(const struct polyflake_sequences *sequences);
 
 /**
- * Gets counters for monitoring. Set counts->size first.
+ * Gets statistics for monitoring. Set counts->size first.
  *
  * Returns POLYFLAKE_CLOSED after polyflake_sequences_close, or POLYFLAKE_FORKED in a child of the process that opened
  * the sequences.
@@ -1275,24 +1287,23 @@ polyflake_status polyflake_sequences_stats(const struct polyflake_sequences *seq
  *
  * With a built-in clock, Snowflakes of one process share a cursor, and so never repeat each other's IDs, if they have
  * the same epoch and tick, the same positions and widths of timestamp and sequence, and the same node bits in the same
- * place, whatever their layouts are called. The first ID of a new cursor may wait for the next tick. Layouts that
- * split the bits differently are separate systems, and their IDs may collide.
+ * place. The names of their layouts do not matter. The first ID of a new cursor may have to wait for the next tick.
+ * Layouts that split the bits differently are separate systems, and their IDs may collide.
  *
  * With a state file, all processes that name the file share its cursor. Creating the file takes about a second,
- * because its cursor starts above everything that a process with an older, deleted file may still issue; so does
- * opening one right after a reboot. With a clock of the caller, that clock must advance by as much before there are
- * IDs.
+ * because its cursor starts above every ID that a process with an older, deleted file may still issue; so does opening
+ * a file right after a reboot. A custom clock must advance by as much before any ID is issued.
  *
- * With a lease, this asks the store for a node, and waits for one for at most the address's wait (its ttl + 5 s, so 35 s
- * by default). Snowflakes of one process with the same address and layout share one lease. A thread of the library
- * renews it until the last of them is closed, or was freed a ttl ago. It takes no signals.
+ * With a lease, this asks the store for a node, and waits for one for at most the address's wait (its ttl + 5 s, so
+ * 35 s by default). Snowflakes of one process with the same address and layout share one lease. A library thread,
+ * which blocks all signals, renews it until the last of them is closed, or until a ttl after the last one is freed.
  *
- * Returns POLYFLAKE_INVALID_NODE for a missing or invalid node; POLYFLAKE_INVALID_OPTION for any other option, also if
- * max_ahead_ms or max_backward_ms differ from those of a shared cursor, or if that cursor uses another state file or
- * none, and for a lease with a state file or with a clock of the caller; POLYFLAKE_FORKED for a node that the parent
- * process used before a fork without a state file; POLYFLAKE_STATE_FILE if the state file cannot be used;
- * POLYFLAKE_LEASE_UNAVAILABLE if no node is free or the store cannot be reached; or POLYFLAKE_CLOCK_FAILED if the
- * caller's clock fails, which is read here only for a state file.
+ * Returns POLYFLAKE_INVALID_NODE for a missing or invalid node; POLYFLAKE_INVALID_OPTION if any other option is
+ * invalid, if max_ahead_ms or max_backward_ms differ from those of a shared cursor, if that cursor uses another state
+ * file or none, or if a lease is combined with a state file or a custom clock; POLYFLAKE_FORKED for a node that the
+ * parent process used before a fork without a state file; POLYFLAKE_STATE_FILE if the state file cannot be used;
+ * POLYFLAKE_LEASE_UNAVAILABLE if no node is free or the store cannot be reached; or POLYFLAKE_CLOCK_FAILED if a custom
+ * clock fails, which is read here only if there is a state file.
  */
 polyflake_status polyflake_snowflake_new(const struct polyflake_options *options,
                                          struct polyflake_snowflake **snowflake,
@@ -1301,56 +1312,56 @@ polyflake_status polyflake_snowflake_new(const struct polyflake_options *options
 /**
  * Closes a Snowflake. From then on, calls for an ID or for stats return POLYFLAKE_CLOSED, and so do calls that are
  * waiting in other threads; a call that already has its IDs returns them. Other Snowflakes on the same cursor are not
- * affected. Closing again does nothing, and so does NULL. It frees nothing: call polyflake_snowflake_free once no
- * thread is in a call.
+ * affected. Closing a Snowflake again, or passing NULL, does nothing. This does not free the Snowflake: call
+ * polyflake_snowflake_free once no thread is inside a call.
  *
- * The last Snowflake on a lease gives its node back: this waits for the store, for at most a sixth of the ttl or 5 s.
- * The node is then free at once, and no thread of the library is left.
+ * Closing the last Snowflake on a lease gives the node back. This waits for the store, for at most a sixth of the ttl
+ * or 5 s, whichever is shorter. The node is then free at once, and the lease's library thread has ended.
  */
 void polyflake_snowflake_close(const struct polyflake_snowflake *snowflake);
 
 /**
- * Frees a Snowflake that no thread uses any more, closed or not. Its cursor lives as long as the process, and so does
- * its hold on a state file. Its lease is kept for a ttl if it was not closed, so that the next Snowflake finds it. Does
+ * Frees a Snowflake that no thread uses any more, closed or not. Its cursor and its hold on a state file last as long
+ * as the process. If it was not closed, its lease is kept for a ttl, so that the next Snowflake can use it. Does
  * nothing for NULL.
  */
 void polyflake_snowflake_free(struct polyflake_snowflake *snowflake);
 
 /**
- * Gets the next ID. If the tick's sequence is used up, waits for at most max_wait_ms of real time.
+ * Gets the next ID. If the tick's sequence is used up, the call waits for at most max_wait_ms of real time.
  *
- * Returns POLYFLAKE_SEQUENCE_EXHAUSTED or POLYFLAKE_CLOCK_MOVED_BACKWARDS if that was not enough (a step back of more
- * than max_backward_ms is not waited for), POLYFLAKE_TIME_OUT_OF_RANGE if the clock is outside the layout's range,
- * POLYFLAKE_CLOCK_FAILED if the caller's clock fails, POLYFLAKE_FORKED in a child process if there is no state file,
- * POLYFLAKE_STATE_FILE if the state file can no longer be used, POLYFLAKE_LEASE_LOST if the lease has expired and was
- * not renewed within max_wait_ms, or POLYFLAKE_CLOSED.
+ * Returns POLYFLAKE_SEQUENCE_EXHAUSTED or POLYFLAKE_CLOCK_MOVED_BACKWARDS if that was not enough (after a step back of
+ * more than max_backward_ms, the call does not wait), POLYFLAKE_TIME_OUT_OF_RANGE if the clock is outside the layout's
+ * range, POLYFLAKE_CLOCK_FAILED if the custom clock fails, POLYFLAKE_FORKED in a child process if there is no state
+ * file, POLYFLAKE_STATE_FILE if the state file can no longer be used, POLYFLAKE_LEASE_LOST if the lease has expired
+ * and was not renewed within max_wait_ms, or POLYFLAKE_CLOSED.
  */
 polyflake_status polyflake_next_id(const struct polyflake_snowflake *snowflake,
                                    uint64_t *id,
                                    struct polyflake_detail *detail);
 
 /**
- * Returns the next ID itself, for languages where an output parameter is expensive: like polyflake_next_id, but
- * returns 0, which is never an ID, on failure. To find out why, call polyflake_next_id, or polyflake_try_next_id, which
- * does not wait again. Either may succeed if an ID has become available since.
+ * Returns the next ID itself, for languages where an output parameter is expensive. Works like polyflake_next_id, but
+ * returns 0, which is never an ID, on failure. To find out why, call polyflake_next_id, or polyflake_try_next_id,
+ * which does not wait again. Either may succeed if an ID has become available since.
  */
 uint64_t polyflake_next_id_or_zero(const struct polyflake_snowflake *snowflake);
 
 /**
  * Gets the next ID without waiting.
  *
- * Returns what polyflake_next_id returns, at once.
+ * Returns the statuses of polyflake_next_id, but at once.
  */
 polyflake_status polyflake_try_next_id(const struct polyflake_snowflake *snowflake,
                                        uint64_t *id,
                                        struct polyflake_detail *detail);
 
 /**
- * Fills the array at ids with the next n IDs, each greater than the one before: much faster per ID than single calls.
- * n may be 0, and ids may then be NULL. Waits for at most max_wait_ms of real time between two runs of IDs. If it
- * fails, the contents of the array are meaningless; IDs may be lost but are never repeated.
+ * Fills the array at ids with the next n IDs, each greater than the one before. This is much faster per ID than single
+ * calls. If n is 0, ids may be NULL. Between two runs of IDs, the call waits for at most max_wait_ms of real time. On
+ * failure, the contents of the array are meaningless; IDs may be lost but are never repeated.
  *
- * Returns what polyflake_next_id returns, or POLYFLAKE_INVALID_OPTION for an array of more than SIZE_MAX / 2 bytes.
+ * Returns the statuses of polyflake_next_id, or POLYFLAKE_INVALID_OPTION for an array of more than SIZE_MAX / 2 bytes.
  */
 polyflake_status polyflake_fill(const struct polyflake_snowflake *snowflake,
                                 size_t n,
@@ -1358,27 +1369,28 @@ polyflake_status polyflake_fill(const struct polyflake_snowflake *snowflake,
                                 struct polyflake_detail *detail);
 
 /**
- * Gets the next ID if there is one now, and 0, which is never an ID, if the call must wait. It does not wait itself: not for
- * the clock, nor for a lease's store or a state file's disk. Go on with polyflake_waiting_poll then, whose waited_ns is at
- * least 1, since this wait is counted already.
+ * Gets the next ID if one is free now, or 0, which is never an ID, if it is necessary to wait. This call itself does
+ * not wait for the clock, a lease's store or a state file's disk. After a 0, continue with polyflake_waiting_poll,
+ * passing a waited_ns of at least 1, because this call has already counted the wait.
  *
- * Returns what polyflake_next_id returns, at once.
+ * Returns the statuses of polyflake_next_id, but at once.
  */
 polyflake_status polyflake_next_id_now(const struct polyflake_snowflake *snowflake,
                                        uint64_t *id,
                                        struct polyflake_detail *detail);
 
 /**
- * Returns the next ID itself, as polyflake_next_id_now gets it: 0 if the call must wait or fails.
+ * Returns the next ID itself. Works like polyflake_next_id_now, but also returns 0 on failure.
  */
 uint64_t polyflake_next_id_now_or_zero(const struct polyflake_snowflake *snowflake);
 
 /**
- * Fills the array at ids as far as there are IDs now, and writes how many these are to filled. If they are fewer than n, the
- * call must wait for the rest, as after polyflake_next_id_now. A batch has IDs of one node: where the lease has brought
- * another one meanwhile, begin the array again. If this fails, IDs may be lost but are never repeated.
+ * Writes as many of the next n IDs as are free now to the array at ids, and their number to *filled. If *filled is
+ * less than n, wait for the rest as after polyflake_next_id_now. All IDs of a batch have the same node: if the lease
+ * has changed the node while waiting, fill the array again from its start. On failure, IDs may be lost but are never
+ * repeated.
  *
- * Returns what polyflake_fill returns, at once.
+ * Returns the statuses of polyflake_fill, but at once.
  */
 polyflake_status polyflake_fill_now(const struct polyflake_snowflake *snowflake,
                                     size_t n,
@@ -1387,21 +1399,21 @@ polyflake_status polyflake_fill_now(const struct polyflake_snowflake *snowflake,
                                     struct polyflake_detail *detail);
 
 /**
- * Checks the size of a batch, for bindings that allocate the array themselves, before they do.
+ * Checks the size of a batch. Bindings that allocate the array themselves call this first.
  *
  * Returns POLYFLAKE_INVALID_OPTION unless n is 1 to POLYFLAKE_MAX_BATCH.
  */
 polyflake_status polyflake_check_batch(int64_t n, struct polyflake_detail *detail);
 
 /**
- * Returns the layout, which belongs to the Snowflake: do not free it, nor use it after the Snowflake is freed. Returns
- * NULL for NULL.
+ * Returns the layout. It belongs to the Snowflake: do not free it, and do not use it after the Snowflake is freed.
+ * Returns NULL for NULL.
  */
 const struct polyflake_layout *polyflake_snowflake_layout(const struct polyflake_snowflake *snowflake);
 
 /**
- * Gets all node bits together, the highest field first. Works on a closed Snowflake too. With a lease it may change: it
- * is the node of the last ID, or of the next one.
+ * Gets all node bits together, the highest field first. Works on a closed Snowflake too. With a lease, the node may
+ * change: this is the node of the last ID or of the next.
  */
 polyflake_status polyflake_snowflake_node(const struct polyflake_snowflake *snowflake,
                                           uint64_t *node,
@@ -1417,16 +1429,16 @@ polyflake_status polyflake_snowflake_max_wait_ms(const struct polyflake_snowflak
 /**
  * Gets the words of a Snowflake. Set words->size first.
  *
- * Returns POLYFLAKE_INVALID_OPTION if the clock is not "system": then every ID takes a call.
+ * Returns POLYFLAKE_INVALID_OPTION if the clock is not "system", because every ID then takes a call.
  */
 polyflake_status polyflake_snowflake_words(const struct polyflake_snowflake *snowflake,
                                            struct polyflake_words *words,
                                            struct polyflake_detail *detail);
 
 /**
- * Gets counters for monitoring. Set stats->size first. Reads the clock once.
+ * Gets statistics for monitoring. Set stats->size first. Reads the clock once.
  *
- * Returns POLYFLAKE_CLOCK_FAILED if the caller's clock fails, POLYFLAKE_FORKED in a child process if there is no state
+ * Returns POLYFLAKE_CLOCK_FAILED if the custom clock fails, POLYFLAKE_FORKED in a child process if there is no state
  * file, or POLYFLAKE_CLOSED.
  */
 polyflake_status polyflake_snowflake_stats(const struct polyflake_snowflake *snowflake,
@@ -1435,20 +1447,20 @@ polyflake_status polyflake_snowflake_stats(const struct polyflake_snowflake *sno
 
 /**
  * Returns the permanent name of a status, such as "invalid_layout": "ok" for POLYFLAKE_OK, "unknown" for a number that
- * is not a status. A static string.
+ * is not a status. The string is static.
  */
 const char *polyflake_status_name(polyflake_status status);
 
 /**
- * Returns what a status means, in one sentence without values. A static string.
+ * Returns the meaning of a status in one sentence, without values. The string is static.
  */
 const char *polyflake_status_message(polyflake_status status);
 
 /**
  * Writes an ID as text, with a NUL, into the capacity bytes at text. POLYFLAKE_ID_TEXT_SIZE bytes are always enough.
  * format is "decimal", "hex", "base32" (Crockford, 13 digits), "base36", "base58" (Bitcoin alphabet), "base62" (11
- * digits), "uuid" (a UUID of version 8, for columns of that type), "bwmarrin-base32" or "bwmarrin-base58" (the alphabets of
- * the Go package bwmarrin/snowflake). Texts in base32, base62 and uuid sort in the order of the IDs.
+ * digits), "uuid" (a UUID of version 8, for columns of that type), "bwmarrin-base32" or "bwmarrin-base58" (the
+ * alphabets of the Go package bwmarrin/snowflake). Texts in base32, base62 and uuid sort in the order of the IDs.
  *
  * Returns POLYFLAKE_INVALID_OPTION for any other format, or if capacity is too small.
  */
@@ -1459,11 +1471,11 @@ polyflake_status polyflake_id_write(uint64_t id,
                                     struct polyflake_detail *detail);
 
 /**
- * Reads an ID from text, as written by polyflake_id_write or by other programs. Reads hex, base32, base36 and uuid in
- * upper and lower case.
+ * Reads an ID from text, as written by polyflake_id_write or by other programs. Hex, base32, base36 and uuid are read
+ * in upper and lower case.
  *
- * Returns POLYFLAKE_INVALID_ID for an invalid character, a number of more than 64 bits or a UUID that no ID is written as,
- * with the position in the message, or POLYFLAKE_INVALID_OPTION for any other format.
+ * Returns POLYFLAKE_INVALID_ID for an invalid character, a number of more than 64 bits or a UUID that does not stand
+ * for an ID, with the position in the message, or POLYFLAKE_INVALID_OPTION for any other format.
  */
 polyflake_status polyflake_id_read(const char *text,
                                    const char *format,
@@ -1486,13 +1498,14 @@ polyflake_status polyflake_id_signed(uint64_t id,
 size_t polyflake_preset_count(void);
 
 /**
- * Returns the name of the preset at index, counted from 0, as a static string; NULL past the last.
+ * Returns the name of the preset at index, counted from 0, or NULL if index is past the last preset. The string is
+ * static.
  */
 const char *polyflake_preset_name(size_t index);
 
 /**
- * Makes a call that waits in the caller's own way, to be polled by polyflake_waiting_poll. It may be used for one call
- * after another. The Snowflake must not be freed before it.
+ * Creates a call that waits in the caller's own way. Poll it with polyflake_waiting_poll. It can be reused for one
+ * call after another. Free it before the Snowflake.
  *
  * Returns POLYFLAKE_INVALID_OPTION if a pointer is NULL.
  */
@@ -1501,14 +1514,17 @@ polyflake_status polyflake_waiting_new(const struct polyflake_snowflake *snowfla
                                        struct polyflake_detail *detail);
 
 /**
- * Writes up to n IDs to the array at ids, and how many these are to *filled. If *filled is 0, there are none yet: poll
- * again once *pause_ns have passed (if n is 0, the call is done). It does not wait for the clock itself, but for the disk where there is a state file.
+ * Writes up to n IDs to the array at ids, and their number to *filled. If *filled is 0, no ID is free yet: poll again
+ * after *pause_ns (if n is 0, the call is done). The poll does not wait for the clock, but if there is a state file,
+ * it may wait for the disk.
  *
- * waited_ns is how long the call has waited since it last got IDs, in real time; 0 at first. While it waits, another
- * thread may take IDs for it, so n must not be smaller when it polls again. The IDs of one poll are of one node.
+ * waited_ns is the real time that the call has waited since it last got IDs, or 0 at first. While the call waits,
+ * another thread may take IDs for it, so n must not be smaller in the next poll. All IDs from one poll have the same
+ * node.
  *
- * Returns what polyflake_next_id returns, POLYFLAKE_SEQUENCE_EXHAUSTED once waited_ns has reached max_wait_ms; and
- * POLYFLAKE_INVALID_OPTION while it is being polled, by another thread or from its Snowflake's own clock.
+ * Returns the statuses of polyflake_next_id, with POLYFLAKE_SEQUENCE_EXHAUSTED once waited_ns has reached max_wait_ms;
+ * or POLYFLAKE_INVALID_OPTION if the call is already being polled, by another thread or from the Snowflake's own
+ * clock.
  */
 polyflake_status polyflake_waiting_poll(const struct polyflake_waiting *waiting,
                                         uint64_t waited_ns,
@@ -1519,13 +1535,13 @@ polyflake_status polyflake_waiting_poll(const struct polyflake_waiting *waiting,
                                         struct polyflake_detail *detail);
 
 /**
- * Blocks the calling thread for ns, as exactly as polyflake_next_id waits: it sleeps, and spins in the last 0.1 ms. For
- * runtimes whose own timers are too coarse for the end of a wait.
+ * Blocks the calling thread for ns, as precisely as polyflake_next_id waits: it sleeps, then spins for the last
+ * 0.1 ms. Use it in runtimes whose own timers are too coarse for the end of a wait.
  */
 void polyflake_pause(uint64_t ns);
 
 /**
- * Frees a call that waits: it leaves its place to those behind it. Does nothing for NULL.
+ * Frees a waiting call, which gives up its place in the queue. Does nothing for NULL.
  */
 void polyflake_waiting_free(struct polyflake_waiting *waiting);
 

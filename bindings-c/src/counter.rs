@@ -15,15 +15,15 @@ use polyflake_coordination::{Counter, CounterOptions, CounterStats};
 #[cfg(not(feature = "coordination"))]
 use without::{Counter, CounterOptions, CounterStats};
 
-/// Numbers that count up, each given once: 1, 2, 3 and so on. A store hands them out in segments, so that a number costs
-/// no round trip. Any number of threads may use it at once.
+/// Issues numbers that count up, each of them once: 1, 2, 3 and so on. A store hands them out in segments, so that most
+/// numbers need no round trip. Any number of threads may use it at once.
 #[derive(Debug)]
 pub struct polyflake_counter {
     counter: Counter,
     name: CString,
 }
 
-/// Counters for monitoring, counted since the first counter of that name was opened, by all of this process.
+/// Statistics for monitoring, for the whole process, since the first counter with that name was opened.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct polyflake_counter_counts {
@@ -33,11 +33,11 @@ pub struct polyflake_counter_counts {
     pub in_hand: u64,
     /// How many numbers the next segment has.
     pub step: u64,
-    /// How often the store gave numbers.
+    /// How often the store handed out numbers.
     pub segments: u64,
-    /// How many numbers were passed over, so that a block is one run and numbers go on increasing.
+    /// How many numbers were skipped to keep blocks consecutive and numbers increasing.
     pub skipped: u64,
-    /// How often a call found no number in hand, and waited or failed.
+    /// How often a call found no number in hand and waited or failed.
     pub waits: u64,
 }
 
@@ -45,20 +45,21 @@ const COUNTER: &str = "counter is NULL";
 const NUMBER: &str = "number is NULL";
 const OPTIONS: &str = "options is NULL";
 
-/// Opens a counter with options, which are copied: makes it where the store has none, and waits until it can give a
-/// number, for at most max_wait_ms. Free it with polyflake_counter_free.
+/// Opens a counter with options, which are copied. Creates the counter if the store does not have it, and waits for at
+/// most max_wait_ms until the counter can issue a number. Free it with polyflake_counter_free.
 ///
-/// Counters of one process with the same stores and name share the numbers in hand. A thread of the library asks the
-/// store for more before they are used up, until the last of them is closed, or was freed a ttl (in the address; 30 s by
-/// default) ago. It takes no signals. What happens is told to polyflake_set_lease_listener's function.
+/// All counters in a process with the same stores and name share the numbers in hand. A library thread, which blocks
+/// all signals, asks the store for more before they are used up. It runs until the last of these counters is closed, or
+/// until a ttl after the last one is freed (the address sets the ttl; 30 s by default). Events are reported to the
+/// listener set with polyflake_set_lease_listener.
 ///
-/// A process that ends without polyflake_counter_close leaves a gap of at most the numbers that it had in hand: two
-/// segments.
+/// A process that ends without polyflake_counter_close leaves a gap: the numbers it had in hand, at most two segments,
+/// and the numbers of its calls in progress.
 ///
-/// Returns POLYFLAKE_INVALID_OPTION for an option that is missing or cannot be, where the stores are in another order or
-/// number than the counter began with, where this process uses the counter with another start or step, and from a
-/// library that was built without stores; or POLYFLAKE_COUNTER_UNAVAILABLE if the store cannot be reached or will not
-/// give numbers.
+/// Returns POLYFLAKE_INVALID_OPTION if an option is missing or invalid, if the stores differ in order or number from
+/// those that the counter began with, if this process already uses the counter with another start or step, or if the
+/// library was built without stores; or POLYFLAKE_COUNTER_UNAVAILABLE if the store cannot be reached or refuses to hand
+/// out numbers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_counter_open(
     options: *const polyflake_options,
@@ -69,17 +70,17 @@ pub unsafe extern "C" fn polyflake_counter_open(
         // SAFETY: as the header requires.
         let (from, counter) = unsafe { (given(options, OPTIONS)?, output(counter, COUNTER)?) };
         let opened = from.named(CounterOptions::new, CounterOptions::set).open()?;
-        // The name of an open counter has no NUL.
+        // The name of an open counter contains no NUL.
         let name = CString::new(opened.name()).unwrap_or_default();
         counter.write(Box::into_raw(Box::new(polyflake_counter { counter: opened, name })));
         Ok(())
     })
 }
 
-/// Closes a counter. From then on, calls return POLYFLAKE_CLOSED, and so do calls that are waiting in other threads. The
-/// last one of a name in this process gives back what it has in hand of its last segment: it waits for the store, for at
-/// most 5 s. Closing again does nothing, and so does NULL. It frees nothing: call polyflake_counter_free once no thread
-/// is in a call.
+/// Closes a counter. From then on, calls return POLYFLAKE_CLOSED, and so do calls that are waiting in other threads.
+/// Closing the last counter with a name in this process returns the rest of its last segment to the store, waiting for
+/// at most 5 s. Closing a counter again, or passing NULL, does nothing. This does not free the counter: call
+/// polyflake_counter_free once no thread is inside a call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_counter_close(counter: *const polyflake_counter) {
     // SAFETY: as the header requires.
@@ -91,8 +92,8 @@ pub unsafe extern "C" fn polyflake_counter_close(counter: *const polyflake_count
     }
 }
 
-/// Frees a counter that no thread uses any more, closed or not. If it was not closed, its numbers in hand are kept for a
-/// ttl, so that the next counter of that name finds them. Does nothing for NULL.
+/// Frees a counter that no thread uses any more, closed or not. If it was not closed, its numbers in hand are kept for
+/// a ttl, so that the next counter with that name can use them. Does nothing for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_counter_free(counter: *mut polyflake_counter) {
     if !counter.is_null() {
@@ -101,11 +102,12 @@ pub unsafe extern "C" fn polyflake_counter_free(counter: *mut polyflake_counter)
     }
 }
 
-/// Gets the next number, which is greater than every one that this process got before the call began (with one store).
-/// If none is in hand, waits for the store, for at most max_wait_ms. In a child process, it gets numbers of its own.
+/// Gets the next number. With one store, it is greater than every number that this process got before the call began.
+/// If no number is in hand, the call waits for the store, for at most max_wait_ms. A child process fetches its own
+/// numbers.
 ///
-/// Returns POLYFLAKE_COUNTER_UNAVAILABLE if the store gave none in that time, and at once where waiting does not help:
-/// the store refuses, somebody removed the counter, or the counter has reached 2^63-1; or POLYFLAKE_CLOSED.
+/// Returns POLYFLAKE_COUNTER_UNAVAILABLE if the store hands out no number within that time, and at once if waiting does
+/// not help (the store refuses, the counter was removed, or it has reached 2^63-1); or POLYFLAKE_CLOSED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_counter_next_id(
     counter: *const polyflake_counter,
@@ -116,8 +118,9 @@ pub unsafe extern "C" fn polyflake_counter_next_id(
     guard(detail, || unsafe { get(counter, number, Counter::next_id) })
 }
 
-/// Returns the next number itself, for languages where an output parameter is expensive: like polyflake_counter_next_id,
-/// but returns 0, which is never a number, on failure. polyflake_counter_next_id says why, but waits again.
+/// Returns the next number itself, for languages where an output parameter is expensive. Works like
+/// polyflake_counter_next_id, but returns 0, which is never a number, on failure. To find out why, call
+/// polyflake_counter_next_id, which waits again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_counter_next_id_or_zero(counter: *const polyflake_counter) -> u64 {
     // SAFETY: as the header requires.
@@ -126,8 +129,8 @@ pub unsafe extern "C" fn polyflake_counter_next_id_or_zero(counter: *const polyf
 
 /// Gets the next number without waiting for the store.
 ///
-/// Returns POLYFLAKE_COUNTER_UNAVAILABLE if none is in hand: the store is asked for more meanwhile. With a step of 1,
-/// none ever is. Returns POLYFLAKE_CLOSED after polyflake_counter_close.
+/// Returns POLYFLAKE_COUNTER_UNAVAILABLE if no number is in hand; meanwhile, the library asks the store for more. With
+/// a step of 1, this is always so. Returns POLYFLAKE_CLOSED after polyflake_counter_close.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_counter_try_next_id(
     counter: *const polyflake_counter,
@@ -138,21 +141,21 @@ pub unsafe extern "C" fn polyflake_counter_try_next_id(
     guard(detail, || unsafe { get(counter, number, Counter::try_next_id) })
 }
 
-/// Returns the next number itself, or 0, which is never a number, where polyflake_counter_try_next_id would fail. Then
-/// polyflake_counter_next_id waits for one, or says why there is none.
+/// Returns the next number itself, or 0, which is never a number, if polyflake_counter_try_next_id would fail. In that
+/// case, polyflake_counter_next_id waits for a number or reports why it cannot get one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_counter_try_next_id_or_zero(counter: *const polyflake_counter) -> u64 {
     // SAFETY: as the header requires.
     unsafe { or_zero(counter, Counter::try_next_id) }
 }
 
-/// Fills the array at numbers with the next n numbers, each greater than the one before (with one store), which need not
-/// follow each other. n may be 0, and numbers may then be NULL. Waits for the store for at most max_wait_ms, each time
-/// that none is in hand. If it fails, the contents of the array are meaningless; numbers may be lost but are never
+/// Fills the array at numbers with the next n numbers. With one store, each is greater than the one before. They need
+/// not be consecutive. If n is 0, numbers may be NULL. Whenever no number is in hand, the call waits for the store, for
+/// at most max_wait_ms. On failure, the contents of the array are meaningless; numbers may be lost but are never
 /// repeated.
 ///
-/// Returns what polyflake_counter_next_id returns, or POLYFLAKE_INVALID_OPTION for an array of more than SIZE_MAX / 2
-/// bytes.
+/// Returns the statuses of polyflake_counter_next_id, or POLYFLAKE_INVALID_OPTION for an array of more than
+/// SIZE_MAX / 2 bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_counter_fill(
     counter: *const polyflake_counter,
@@ -167,11 +170,11 @@ pub unsafe extern "C" fn polyflake_counter_fill(
     })
 }
 
-/// Gets the first of n numbers that follow each other; the last is it plus n - 1. n is 1 to POLYFLAKE_MAX_BATCH. Where
-/// fewer than n are left of what is in hand, those are passed over, and the store is asked.
+/// Gets the first of n consecutive numbers; the last is *first + n - 1. n is 1 to POLYFLAKE_MAX_BATCH. If fewer than n
+/// numbers are left in hand, they are skipped, and the store is asked for more.
 ///
-/// Returns what polyflake_counter_next_id returns, or POLYFLAKE_INVALID_OPTION for another n, and with several stores,
-/// whose numbers do not follow each other.
+/// Returns the statuses of polyflake_counter_next_id, or POLYFLAKE_INVALID_OPTION if n is out of range, or if the
+/// counter has several stores, whose numbers are not consecutive.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_counter_next_block(
     counter: *const polyflake_counter,
@@ -187,8 +190,8 @@ pub unsafe extern "C" fn polyflake_counter_next_block(
     })
 }
 
-/// Gets the highest number that the store has handed out, in segments, to any process; 0 before the first. Asks the
-/// store.
+/// Gets the highest number that the store has handed out, in segments, to any process, or 0 before the first segment.
+/// Queries the store.
 ///
 /// Returns POLYFLAKE_COUNTER_UNAVAILABLE if the store cannot be reached within max_wait_ms or has no such counter, or
 /// POLYFLAKE_CLOSED.
@@ -202,11 +205,10 @@ pub unsafe extern "C" fn polyflake_counter_peek(
     guard(detail, || unsafe { get(counter, number, Counter::peek) })
 }
 
-/// Lets no number up to this one be handed out any more, by the store to any process: the next is above it. What is in
-/// hand in this process is given up; other processes use up what they have. Changes nothing where the counter is further
-/// already.
+/// Moves the counter above number: from then on, the store hands out only greater numbers. This process gives up its
+/// numbers in hand; other processes use theirs up. Changes nothing if the counter is already higher.
 ///
-/// Returns what polyflake_counter_peek returns, or POLYFLAKE_INVALID_OPTION for a number that is not 1 to 2^63-1.
+/// Returns the statuses of polyflake_counter_peek, or POLYFLAKE_INVALID_OPTION for a number that is not 1 to 2^63-1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_counter_raise(
     counter: *const polyflake_counter,
@@ -220,10 +222,11 @@ pub unsafe extern "C" fn polyflake_counter_raise(
     })
 }
 
-/// Deletes the counter from the store. The next open begins at its start again, and numbers repeat. The
-/// counters of that name in this process give none from then on. *existed is 1 if there was one, otherwise 0.
+/// Deletes the counter from the store. A process that opens it later begins at its start again, so numbers repeat. From
+/// then on, this process's counters with that name issue no numbers. *existed is 1 if the store had the counter,
+/// otherwise 0.
 ///
-/// Returns what polyflake_counter_peek returns.
+/// Returns the statuses of polyflake_counter_peek.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_counter_remove(
     counter: *const polyflake_counter,
@@ -238,15 +241,15 @@ pub unsafe extern "C" fn polyflake_counter_remove(
     })
 }
 
-/// Returns the counter's name, which belongs to the counter: do not free it, nor use it after the counter is freed.
-/// Works on a closed counter too. Returns NULL for NULL.
+/// Returns the counter's name. The string belongs to the counter: do not free it, and do not use it after the counter
+/// is freed. Works on a closed counter too. Returns NULL for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_counter_name(counter: *const polyflake_counter) -> *const c_char {
     // SAFETY: as the header requires.
     unsafe { counter.as_ref() }.map_or(core::ptr::null(), |counter| CStr::as_ptr(&counter.name))
 }
 
-/// Gets counters for monitoring. Set counts->size first.
+/// Gets statistics for monitoring. Set counts->size first.
 ///
 /// Returns POLYFLAKE_CLOSED after polyflake_counter_close.
 #[unsafe(no_mangle)]
@@ -295,7 +298,7 @@ unsafe fn or_zero(
     number
 }
 
-/// A build without stores has no counters: none can be opened.
+/// Stands in for counters in a build without stores, where none can be opened.
 #[cfg(not(feature = "coordination"))]
 mod without {
     use polyflake::Error;
@@ -322,7 +325,7 @@ mod without {
             self
         }
 
-        #[expect(clippy::unused_self, reason = "it stands for one that uses it")]
+        #[expect(clippy::unused_self, reason = "it stands in for a method that uses self")]
         pub(super) fn open(&self) -> Result<Counter, Error> {
             Err(Error::no_stores("counters"))
         }

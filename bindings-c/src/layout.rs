@@ -10,13 +10,13 @@ use crate::status::{
 };
 use crate::text::{POLYFLAKE_NAME_SIZE, write_text};
 
-/// What the bits of an ID mean. Immutable, and safe to use from any thread.
+/// The meaning of an ID's bits. Immutable, and safe to use from any thread.
 #[derive(Debug)]
 pub struct polyflake_layout(pub(crate) Layout);
 
 /// Enough bytes for any layout's text and its NUL.
 pub const POLYFLAKE_LAYOUT_TEXT_SIZE: usize = 352;
-/// The most node fields that a layout can have.
+/// The largest number of node fields in a layout.
 pub const POLYFLAKE_MAX_NODE_FIELDS: usize = 8;
 
 const _: () = assert!(POLYFLAKE_MAX_NODE_FIELDS == MAX_NODE_FIELDS);
@@ -87,7 +87,7 @@ pub struct polyflake_decoded {
     pub node: u64,
     /// The sequence number within the tick.
     pub sequence: u64,
-    /// How many entries of fields are used.
+    /// The number of entries used in fields.
     pub field_count: u64,
     /// The values of the node fields, the highest first.
     pub fields: [u64; POLYFLAKE_MAX_NODE_FIELDS],

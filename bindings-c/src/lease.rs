@@ -1,4 +1,4 @@
-//! Leases: what a Snowflake has, and what happens to them.
+//! Leases: a Snowflake's lease, and the events of leases and counters.
 
 use core::ffi::{c_char, c_int, c_void};
 
@@ -7,18 +7,18 @@ use polyflake::{LeaseInfo, LeaseState};
 use crate::snowflake::{SNOWFLAKE, polyflake_snowflake, with};
 use crate::status::{copy_text, given, guard, length_with, polyflake_detail, polyflake_status, write_sized};
 
-/// The Snowflake has no lease: its node is given.
+/// The Snowflake has no lease; its node was set in the options.
 pub const POLYFLAKE_LEASE_STATE_NONE: c_int = 0;
-/// It has a node, and the store answers.
+/// The Snowflake holds a node, and the store answers.
 pub const POLYFLAKE_LEASE_STATE_HELD: c_int = 1;
-/// It has a node, and the store did not answer when it was last asked. Issuing goes on up to the bound.
+/// The Snowflake holds a node, but the store did not answer when it was last asked. IDs are issued up to the bound.
 pub const POLYFLAKE_LEASE_STATE_UNREACHABLE: c_int = 2;
-/// It has expired: no ID is issued until the store has renewed it or has given another node.
+/// The lease has expired. No ID is issued until the store renews it or assigns another node.
 pub const POLYFLAKE_LEASE_STATE_LOST: c_int = 3;
 /// The Snowflake is closed.
 pub const POLYFLAKE_LEASE_STATE_CLOSED: c_int = 4;
 
-/// The room for a store's address. A longer one is cut.
+/// The size of the buffer for a store's address. Longer addresses are truncated.
 pub const POLYFLAKE_STORE_SIZE: usize = 256;
 
 /// A Snowflake's lease, filled in by polyflake_snowflake_lease.
@@ -27,22 +27,22 @@ pub const POLYFLAKE_STORE_SIZE: usize = 256;
 pub struct polyflake_lease {
     /// sizeof(polyflake_lease), set by the caller.
     pub size: usize,
-    /// The node that it has, or had last: all node bits together, the highest field first.
+    /// The node that the Snowflake holds, or last held: all node bits together, the highest field first.
     pub node: u64,
-    /// Until when it may issue without hearing from the store, in Unix ms; 0 if it has no node now.
+    /// The time until which IDs may be issued without hearing from the store, in Unix ms; 0 if no node is held now.
     pub bound_ms: u64,
-    /// How many ms that is from now.
+    /// The time left until bound_ms, in ms.
     pub left_ms: u64,
-    /// POLYFLAKE_LEASE_STATE_NONE or another of these numbers.
+    /// One of the POLYFLAKE_LEASE_STATE_ numbers.
     pub state: c_int,
-    /// The store's address, without password, NUL-terminated.
+    /// The store's address without its password, NUL-terminated.
     pub store: [c_char; POLYFLAKE_STORE_SIZE],
 }
 
 /// Gets the lease of a Snowflake. Set lease->size first. Works on a closed Snowflake too. Without a lease, state is
-/// POLYFLAKE_LEASE_STATE_NONE and the rest 0. Reads the clock once.
+/// POLYFLAKE_LEASE_STATE_NONE, and the other fields are 0. Reads the clock once.
 ///
-/// Returns POLYFLAKE_CLOCK_FAILED if the caller's clock fails, or POLYFLAKE_FORKED in a child process if there is no
+/// Returns POLYFLAKE_CLOCK_FAILED if the custom clock fails, or POLYFLAKE_FORKED in a child process if there is no
 /// state file.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_lease(
@@ -79,13 +79,13 @@ const fn number_of(state: LeaseState) -> c_int {
         LeaseState::Held => POLYFLAKE_LEASE_STATE_HELD,
         LeaseState::Unreachable => POLYFLAKE_LEASE_STATE_UNREACHABLE,
         LeaseState::Closed => POLYFLAKE_LEASE_STATE_CLOSED,
-        // A state that is added later has no ID either, or it would be one of the above.
+        // If a later core adds a state, it issues no IDs in it: otherwise it would report one of the above.
         _ => POLYFLAKE_LEASE_STATE_LOST,
     }
 }
 
-/// Returns the permanent name of a lease's state: "none", "held", "unreachable", "lost" or "closed"; "unknown" for any
-/// other number. A static string.
+/// Returns the permanent name of a lease state: "none", "held", "unreachable", "lost" or "closed"; "unknown" for any
+/// other number. The string is static.
 #[unsafe(no_mangle)]
 pub extern "C" fn polyflake_lease_state_name(state: c_int) -> *const c_char {
     let name = match state {
@@ -99,43 +99,46 @@ pub extern "C" fn polyflake_lease_state_name(state: c_int) -> *const c_char {
     name.as_ptr()
 }
 
-/// What happened to a lease or a counter, for a log. Valid only during the call of the listener.
+/// An event of a lease or a counter, for a log. Valid only until the listener returns.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct polyflake_lease_event {
-    /// sizeof(polyflake_lease_event), set by the library: a later one may be larger.
+    /// sizeof(polyflake_lease_event), set by the library. It may be larger in a later version.
     pub size: usize,
-    /// What: "acquired", "lost", "replaced" (another node came for one that was lost), "released", "store_unreachable",
-    /// "store_reachable", "clock_differs", "asynchronous_replicas", "lead_differs", "waiting" (nobody can have a node for a
-    /// while: all are in use, or the store may have lost records), "init_always" (the address has init=always, which is for
-    /// development and tests), "writes_lost" (it has), "numbers_may_repeat" (those of a counter that
-    /// this process gave) or "counter_stopped" (the store gives no numbers of a counter). Later versions may have more.
+    /// The kind: "acquired", "lost", "replaced" (another node was leased in place of a lost one), "released",
+    /// "store_unreachable", "store_reachable", "clock_differs", "asynchronous_replicas", "lead_differs", "waiting" (for
+    /// a while, nobody can lease a node: all are in use, or the store may have lost records), "init_always" (the
+    /// address contains init=always, which is for development and tests), "writes_lost" (the store lost a counter's
+    /// numbers or the bounds of sequences), "numbers_may_repeat" (the store lost the record of numbers that this
+    /// process got, and handed them out again) or "counter_stopped" (the store hands out no numbers for a counter).
+    /// Later versions may add kinds.
     pub kind: *const c_char,
-    /// The store's address, without password.
+    /// The store's address without its password.
     pub store: *const c_char,
-    /// All of it as a sentence, without secrets.
+    /// The whole event as a sentence, without secrets.
     pub message: *const c_char,
     /// The node, if has_node is 1.
     pub node: u64,
-    /// Whether it is about a node.
+    /// 1 if the event is about a node, otherwise 0.
     pub has_node: c_int,
-    /// Whether somebody should look at it.
+    /// 1 if somebody should look into the event, otherwise 0.
     pub is_warning: c_int,
 }
 
-/// A function that is told what happens to leases. user is the pointer that was given with it. It is called on the
-/// library's own thread, which renews the leases: it must not block, call any function of this library, throw or
-/// longjmp out. A write to stderr is fine.
+/// A function that receives the events of leases and counters. user is the pointer that was passed along with it. The
+/// library calls it on the thread that renews the leases, so it must not block, call any function of this library,
+/// throw, or longjmp out. Writing to stderr is fine.
 pub type polyflake_lease_listener =
     Option<unsafe extern "C" fn(user: *mut c_void, event: *const polyflake_lease_event)>;
 
-/// Calls a function with everything that happens to the leases and counters of this process from now on: a lease was
-/// acquired, lost or given back, a store does not answer, a counter has stopped. There is one listener at a time: another
-/// one replaces it, and NULL ends it. Once this has returned, the one before is not called any more.
+/// Sets the listener, a function that the library calls from now on with every event of this process's leases and
+/// counters: a lease was acquired, lost or released, a store does not answer, a counter has stopped. There is only one
+/// listener at a time. A new one replaces it, and NULL removes it. Once this function has returned, the previous
+/// listener is not called any more.
 ///
 /// Until the first call of this function or of polyflake_next_lease_event, warnings are written to stderr.
 ///
-/// user must stay valid until then.
+/// user must stay valid until the listener has been replaced or removed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_set_lease_listener(
     listener: polyflake_lease_listener,
@@ -148,7 +151,7 @@ pub unsafe extern "C" fn polyflake_set_lease_listener(
     })
 }
 
-/// An event that was kept, filled in by polyflake_next_lease_event.
+/// A queued event, filled in by polyflake_next_lease_event.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct polyflake_lease_record {
@@ -156,21 +159,21 @@ pub struct polyflake_lease_record {
     pub size: usize,
     /// The node, if has_node is 1.
     pub node: u64,
-    /// Whether it is about a node.
+    /// 1 if the event is about a node, otherwise 0.
     pub has_node: c_int,
-    /// Whether somebody should look at it.
+    /// 1 if somebody should look into the event, otherwise 0.
     pub is_warning: c_int,
-    /// What happened, as in polyflake_lease_event, NUL-terminated. Empty if there is no event.
+    /// The kind, as in polyflake_lease_event, NUL-terminated. Empty if there is no event.
     pub kind: [c_char; 32],
-    /// The store's address, without password, NUL-terminated.
+    /// The store's address without its password, NUL-terminated.
     pub store: [c_char; POLYFLAKE_STORE_SIZE],
-    /// All of it as a sentence, without secrets, NUL-terminated.
+    /// The whole event as a sentence, without secrets, NUL-terminated.
     pub message: [c_char; 496],
 }
 
-/// Takes the oldest event that was kept, for languages whose functions cannot be called on another thread. The first
-/// call begins to keep events: at most 100, and what happens while there are as many is not kept. Set record->size
-/// first. kind is empty if there is none.
+/// Takes the oldest event from a queue, for languages whose functions cannot be called on another thread. Events are
+/// queued from the first call on. The queue holds at most 100; while it is full, new events are dropped. Set
+/// record->size first. If there is no event, kind is empty.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_next_lease_event(
     record: *mut polyflake_lease_record,
@@ -187,7 +190,8 @@ pub unsafe extern "C" fn polyflake_next_lease_event(
             message: [0; 496],
         };
         let first = length_with!(polyflake_lease_record, message: [c_char; 496]);
-        // SAFETY: as the header requires. Before an event is taken, since it is lost if there is no room for it.
+        // SAFETY: as the header requires. This comes before the event is taken: if the struct is too small, the event
+        // must stay.
         unsafe { write_sized(record, first, &value)? };
         if events::next_into(&mut value) {
             // SAFETY: as above.
@@ -209,7 +213,7 @@ unsafe impl Send for Callback {}
 // SAFETY: as above.
 unsafe impl Sync for Callback {}
 
-/// How events come from the keeper.
+/// Passes the keeper's events on.
 #[cfg(feature = "coordination")]
 mod events {
     use std::collections::VecDeque;
@@ -222,12 +226,12 @@ mod events {
     use super::{Callback, polyflake_lease_event, polyflake_lease_record};
     use crate::status::copy_text;
 
-    /// How many events are kept.
+    /// The most events that are queued.
     const MOST_KEPT: usize = 100;
 
-    /// The present callback. Each process has its own lock, which a fork cannot leave locked in the child.
+    /// The current callback. Each process has its own lock, so a fork cannot leave it locked in the child.
     static CALLBACK: PerProcess<Mutex<Option<Callback>>> = PerProcess::new();
-    /// Whether events are kept, and those that are.
+    /// True once events are queued.
     static IS_KEEPING: AtomicBool = AtomicBool::new(false);
     static KEPT: PerProcess<Mutex<VecDeque<Event>>> = PerProcess::new();
 
@@ -236,7 +240,7 @@ mod events {
     }
 
     fn callback() -> MutexGuard<'static, Option<Callback>> {
-        // The parent's, if no thread of it was just setting one.
+        // The parent's callback, unless one of its threads was just setting it.
         let inherited =
             |parents: &'static Mutex<Option<Callback>>| parents.try_lock().ok().and_then(|it| *it);
         lock(CALLBACK.get(|parents| Mutex::new(parents.and_then(inherited))))
@@ -256,7 +260,7 @@ mod events {
             }
             if IS_KEEPING.load(Ordering::Acquire) {
                 let mut kept = kept();
-                // Otherwise the reader has gone away.
+                // A full queue means that nobody reads it any more.
                 if kept.len() < MOST_KEPT {
                     kept.push_back(event.clone());
                 }
@@ -269,16 +273,17 @@ mod events {
         *present = new;
         let before = listen(new);
         drop(present);
-        // Its user pointer may be freed then. Without the lock, which nobody holds for longer than an instant.
+        // Afterwards, the caller may free the old user pointer. This waits without the lock, which is held only
+        // briefly.
         before.wait();
     }
 
     pub(super) fn next_into(record: &mut polyflake_lease_record) -> bool {
         if !IS_KEEPING.swap(true, Ordering::AcqRel) {
-            // A callback's listener looks itself whether events are kept.
+            // The listener of a callback checks by itself whether events are queued.
             let present = callback();
             if present.is_none() {
-                // The one before had no user pointer.
+                // The previous listener had no user pointer, so there is no need to wait.
                 drop(listen(None));
             }
             return false;
@@ -305,19 +310,20 @@ mod events {
                 has_node: event.node.is_some().into(),
                 is_warning: event.kind.is_warning().into(),
             };
-            // SAFETY: the pointers are those passed to polyflake_set_lease_listener, and the texts live until it returns.
+            // SAFETY: the pointers are those passed to polyflake_set_lease_listener, and the texts live until the
+            // callback returns.
             unsafe { (self.call)(self.user, &raw const event) };
         }
     }
 
-    /// No text has a NUL, and one that had would be cut there.
+    /// No text should contain a NUL; if one does, it is cut there.
     fn text(text: &str) -> CString {
         let end = text.find('\0').unwrap_or(text.len());
         CString::new(&text[..end]).unwrap_or_default()
     }
 }
 
-/// Without leases nothing happens to them.
+/// A build without stores has no events.
 #[cfg(not(feature = "coordination"))]
 mod events {
     pub(super) const fn set_callback(_: Option<super::Callback>) {}

@@ -34,7 +34,7 @@ pub use status::*;
 pub use text::*;
 pub use waiting::*;
 
-/// The version of the ABI that this header describes. It goes up when programs must be recompiled.
+/// The version of the ABI that this header describes. It increases when programs must be recompiled.
 pub const POLYFLAKE_ABI_VERSION: c_uint = 0;
 
 /// The version of the library that this header came with. polyflake_version returns the version at run time.
@@ -50,19 +50,19 @@ pub extern "C" fn polyflake_abi_version() -> c_uint {
     POLYFLAKE_ABI_VERSION
 }
 
-/// Returns the version of the library, such as "0.1.0": a static string.
+/// Returns the version of the library, such as "0.1.0". The string is static.
 #[unsafe(no_mangle)]
 pub extern "C" fn polyflake_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// Returns what to warn of if this process has loaded other copies of Polyflake than this library (a Python package
-/// beside it, another version), and NULL if it has not. Each copy has its own cursors, so the Snowflakes of one node
-/// repeat IDs between them. Found on Linux; elsewhere it returns NULL. A copy that is loaded later is found by a later
-/// call, or by its own. The text is static.
+/// Returns a warning if this process has loaded other copies of Polyflake besides this library (such as a Python
+/// package or another version), otherwise NULL. Each copy has its own cursors, so Snowflakes with the same node repeat
+/// each other's IDs if they are in different copies. Copies are detected on Linux; elsewhere, this returns NULL. A copy
+/// that is loaded later is detected by a later call, or by that copy's own call. The string is static.
 #[unsafe(no_mangle)]
 pub extern "C" fn polyflake_copies_warning() -> *const c_char {
-    // Once found it stays.
+    // Kept from the first call that finds another copy.
     static WARNING: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
     let mut warning = ptr::null_mut();
     guard(ptr::null_mut(), || {

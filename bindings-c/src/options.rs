@@ -1,4 +1,4 @@
-//! Options of Snowflakes, counters and sequences, by name and text. The core parses them.
+//! Options of Snowflakes, counters and sequences, given by name and text. The core parses them.
 
 use core::ffi::{c_char, c_int, c_void};
 use core::fmt;
@@ -12,16 +12,16 @@ use crate::status::{
     Failure, given, given_bytes, given_counted, given_text, guard, output, polyflake_detail, polyflake_status,
 };
 
-/// The options of a Snowflake, a counter or sequences. Only one thread may use it at a time.
+/// The options of a Snowflake, a counter or sequences. Only one thread may use them at a time.
 #[derive(Default)]
 pub struct polyflake_options {
     options: Options,
     clock: Option<CallersClock>,
-    /// What was set, in that order: for counters and sequences, whose options are checked when they are opened.
+    /// Everything that was set, in order. Counters and sequences check it when they are opened.
     set: Vec<(String, String)>,
 }
 
-/// Without the values: an address may hold a password.
+/// Omits the values, because an address may contain a password.
 impl fmt::Debug for polyflake_options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("polyflake_options").field("clock", &self.clock).finish_non_exhaustive()
@@ -51,13 +51,13 @@ impl polyflake_options {
     /// The options of a Snowflake, and its clock.
     pub(crate) fn snowflake(&self) -> Result<(&Options, Option<CallersClock>), Failure> {
         if let Some((name, value)) = self.set.iter().find(|(name, _)| !Options::has(name)) {
-            // It names those that there are.
+            // This error lists the options that exist.
             Options::default().set(name, value)?;
         }
         Ok((&self.options, self.clock))
     }
 
-    /// The options of what has a name in a store, from new ones with that name.
+    /// The options of a counter or of sequences: `new` takes the name, and `set` adds each of the others.
     pub(crate) fn named<T>(&self, new: impl FnOnce(&str) -> T, set: impl Fn(T, &str, &str) -> T) -> T {
         let name = self.set.iter().rfind(|(name, _)| name == "name").map_or("", |(_, value)| value);
         let others = self.set.iter().filter(|(name, _)| name != "name");
@@ -65,9 +65,9 @@ impl polyflake_options {
     }
 }
 
-/// A clock of the caller: it writes Unix ms to *unix_ms and returns 0. Any other return value makes the call fail with
-/// POLYFLAKE_CLOCK_FAILED. user is the pointer that was given with the clock. It may be called from any thread that
-/// uses the Snowflake, from several at once, and must not throw or longjmp out.
+/// A custom clock, which writes Unix ms to *unix_ms and returns 0. Any other return value makes the call fail with
+/// POLYFLAKE_CLOCK_FAILED. user is the pointer that was passed along with the clock. Any thread that uses the Snowflake
+/// may call the clock, and several may call it at once. It must not throw or longjmp out.
 pub type polyflake_clock = Option<unsafe extern "C" fn(user: *mut c_void, unix_ms: *mut i64) -> c_int>;
 
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +76,7 @@ pub(crate) struct CallersClock {
     user: *mut c_void,
 }
 
-// SAFETY: the header requires a clock that any thread may call with its user pointer, several at once.
+// SAFETY: the header requires a clock that several threads may call at once, with its user pointer.
 unsafe impl Send for CallersClock {}
 // SAFETY: as above.
 unsafe impl Sync for CallersClock {}
@@ -93,8 +93,8 @@ impl Clock for CallersClock {
     }
 }
 
-/// Returns new options with their default values. A Snowflake's node, and the name and store of a counter or sequences,
-/// have no default. Never NULL. Free them with polyflake_options_free.
+/// Returns new options with their default values, never NULL. A Snowflake's node and the name and store of a counter or
+/// sequences have no default. Free the options with polyflake_options_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn polyflake_options_new() -> *mut polyflake_options {
     Box::into_raw(Box::default())
@@ -117,43 +117,43 @@ pub unsafe extern "C" fn polyflake_options_free(options: *mut polyflake_options)
 /// node             "7", or "datacenter=1,worker=7"; required unless the layout has no node field
 /// max_backward_ms  how far, in ms, the clock may step back while IDs are still issued; "1000" by default
 /// max_ahead_ms     how far, in ms, IDs may run ahead of the clock to serve a burst; "0" by default
-/// max_wait_ms      the longest that polyflake_next_id waits, and a batch between two of its runs, in ms of real
-///                  time; a tick + 1000 by default; "0" never waits
+/// max_wait_ms      the longest that polyflake_next_id waits, and that a batch waits between two runs of IDs, in ms of
+///                  real time; a tick + 1000 by default. With "0", calls never wait
 /// sequence_start   the first sequence number of a fresh tick: "spread" (the default) or "zero"
 /// clock            "system" (the default) or "steady"; replaces a clock set by polyflake_options_set_clock
-/// state            the path of a file through which all processes of this host share the node, in any bytes;
-///                  none by default
-/// lease            the address of a store from which the node is leased, such as "redis://host/0": then node need not be
-///                  set, and narrows the choice if it is; none by default
+/// state            the path of a file through which all processes on this host share the node; none by default. It may
+///                  consist of any bytes
+/// lease            the address of a store from which the node is leased, such as "redis://host/0"; none by default.
+///                  With a lease, node is optional, and narrows the choice if it is set
 ///
 /// The values in ms range from 0 to 4294967295.
 ///
 /// Options of a counter:
 ///
 /// name             the counter's name in the store: 1 to 100 characters; required
-/// store            the address of a store, such as "redis://host/0"; required. Each call adds one: several stores share
-///                  the numbers out, and a call takes them from each in turn, so that numbers are unique but not
-///                  ordered. Every process must name them in the same order
-/// start            the first number, where the store has no such counter yet: 1 to 2^63-1; "1" by default
-/// step             how many numbers a segment has: 1 to 1000000000, or "auto" (the default), which begins with 100
-///                  and grows to what lasts ten minutes, at most 1000000. With "1" the store is asked for each number,
-///                  and numbers increase over all processes
+/// store            the address of a store, such as "redis://host/0"; required. Each call adds a store. Several stores
+///                  share the numbers out, and calls go to each store in turn, so numbers are unique but not ordered.
+///                  Every process must name the stores in the same order
+/// start            the first number, if the store does not have the counter yet: 1 to 2^63-1; "1" by default
+/// step             how many numbers a segment has: 1 to 1000000000, or "auto" (the default), which begins with 100 and
+///                  grows until a segment lasts ten minutes, to at most 1000000. With "1", the store is asked for each
+///                  number, and numbers increase across all processes
 /// max_wait_ms      the longest that a call waits for the store, in ms: 0 to 4294967295; "10000" by default
 ///
 /// Options of sequences:
 ///
 /// name             the sequences' name in the store: 1 to 100 characters; required
-/// store            the address of a store, such as "postgres://host/chat?label=10.0.0.7:8080"; required, and only one.
-///                  Other processes are told its label while this one has the lease
-/// sections         how many bounds the store has: 1 to 16384; "1024" by default. Keys are spread over them. It cannot
-///                  be changed later
-/// step             by how many numbers a bound is moved ahead: 1 to 1000000000; "10000" by default
-/// max_keys         how many keys stay in memory, of at most 40 bytes each: 1 to 1000000000; "1000000" by default
+/// store            the address of a store, such as "postgres://host/chat?label=10.0.0.7:8080"; required, and only one
+///                  is allowed. While this process holds the lease, other processes are told the label
+/// sections         how many bounds the store keeps: 1 to 16384; "1024" by default. Keys are spread over them. The
+///                  number cannot be changed later
+/// step             how far a bound is moved ahead: 1 to 1000000000 numbers; "10000" by default
+/// max_keys         how many keys stay in memory, at no more than 40 bytes each: 1 to 1000000000; "1000000" by default
 /// max_wait_ms      the longest that a call waits for the store, in ms: 0 to 4294967295; "10000" by default
 ///
-/// Returns POLYFLAKE_INVALID_LAYOUT, POLYFLAKE_UNKNOWN_LAYOUT or POLYFLAKE_INVALID_OPTION for a value that a Snowflake's
-/// option cannot have, and then leaves the options unchanged. The node, the other options of counters and sequences, and
-/// names that are no option are checked when the Snowflake, the counter or the sequences are made.
+/// Returns POLYFLAKE_INVALID_LAYOUT, POLYFLAKE_UNKNOWN_LAYOUT or POLYFLAKE_INVALID_OPTION for an invalid value of a
+/// Snowflake's option, and then leaves the options unchanged. The node, the other options of counters and sequences,
+/// and unknown names are checked only when the Snowflake, the counter or the sequences are created.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_options_set(
     options: *mut polyflake_options,
@@ -167,8 +167,8 @@ pub unsafe extern "C" fn polyflake_options_set(
     })
 }
 
-/// Like polyflake_options_set, with a value of length bytes, for languages whose strings may contain a NUL. A NUL in the
-/// value is an error and does not end it.
+/// Like polyflake_options_set, with a value of length bytes, for languages whose strings may contain a NUL. A NUL does
+/// not end the value, but is an error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_options_set_bytes(
     options: *mut polyflake_options,
@@ -196,7 +196,7 @@ unsafe fn set<'a>(
 }
 
 /// Sets one field of the node, such as "worker" to "7", so that callers need not build a text. Discards a whole node
-/// set earlier. The node is checked when the Snowflake is created; setting a field twice is an error then.
+/// that was set earlier. The node is checked when the Snowflake is created: setting a field twice is then an error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_options_set_node_field(
     options: *mut polyflake_options,
@@ -215,7 +215,7 @@ pub unsafe extern "C" fn polyflake_options_set_node_field(
     })
 }
 
-/// Sets the layout to a copy of one that is already parsed.
+/// Sets the layout to a copy of a parsed layout.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_options_set_layout(
     options: *mut polyflake_options,
@@ -231,9 +231,9 @@ pub unsafe extern "C" fn polyflake_options_set_layout(
     })
 }
 
-/// Sets a clock of the caller in place of the built-in one. The Snowflake then shares no cursor with others, except
-/// through a state file. user must stay valid for as long as any Snowflake made from these options. A NULL clock
-/// restores the built-in one.
+/// Sets a custom clock in place of the built-in one. The Snowflake then shares no cursor with others, except through a
+/// state file. user must stay valid as long as any Snowflake created from these options exists. A NULL clock restores
+/// the built-in one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_options_set_clock(
     options: *mut polyflake_options,
@@ -251,8 +251,8 @@ pub unsafe extern "C" fn polyflake_options_set_clock(
 }
 
 /// Composes an ID from an instant (Unix ms, rounded down to its tick), a sequence number, and the layout and node of
-/// these options; a Snowflake's other options are ignored. Meant for migrating rows and for tests: nothing prevents it from
-/// repeating an ID that was issued.
+/// these options. A Snowflake's other options are ignored. Use this for migrating rows and for tests: nothing prevents
+/// it from repeating an ID that was already issued.
 ///
 /// Returns POLYFLAKE_TIME_OUT_OF_RANGE for an instant outside the layout, POLYFLAKE_INVALID_NODE for a missing or
 /// invalid node, or POLYFLAKE_INVALID_OPTION for a sequence number that does not fit the layout.
@@ -272,10 +272,10 @@ pub unsafe extern "C" fn polyflake_options_compose(
     })
 }
 
-/// Sets the cursor of a state file back to the system clock. Use it when a wrong clock has moved the cursor far into the
-/// future. Stop the processes that use the file first: calls of any that still run fail with POLYFLAKE_STATE_FILE until
-/// they restart. The risk: IDs that were issued ahead of the clock are issued again when the clock gets there. A file
-/// whose cursor is not ahead of the clock is left unchanged.
+/// Sets the cursor of a state file back to the system clock. Use it when a wrong clock has moved the cursor far into
+/// the future. Stop the processes that use the file first: in any process that still runs, calls fail with
+/// POLYFLAKE_STATE_FILE until it restarts. The risk is that IDs issued ahead of the clock are issued again when the
+/// clock gets there. A file whose cursor is not ahead of the clock is left unchanged.
 ///
 /// path has length bytes, which need not be UTF-8.
 ///
@@ -293,19 +293,19 @@ pub unsafe extern "C" fn polyflake_reset_state(
     })
 }
 
-/// A path or any other option's value, which need not be UTF-8.
+/// Converts a path or another option's value, which need not be UTF-8.
 #[cfg(unix)]
 fn os_text(bytes: &[u8]) -> Cow<'_, OsStr> {
     Cow::Borrowed(std::os::unix::ffi::OsStrExt::from_bytes(bytes))
 }
 
-/// State files do not exist here, so nothing but UTF-8 is needed.
+/// Without state files, no value needs anything but UTF-8.
 #[cfg(not(unix))]
 fn os_text(bytes: &[u8]) -> Cow<'_, OsStr> {
     Cow::Owned(String::from_utf8_lossy(bytes).into_owned().into())
 }
 
 unsafe fn given_mut<'a>(options: *mut polyflake_options) -> Result<&'a mut polyflake_options, Failure> {
-    // SAFETY: the pointer is NULL or to options that no other thread uses.
+    // SAFETY: the pointer is NULL, or points to options that no other thread uses.
     unsafe { options.as_mut() }.ok_or(Failure::Misuse("options is NULL"))
 }

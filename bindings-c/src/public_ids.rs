@@ -1,4 +1,4 @@
-//! Public IDs: texts that hide IDs.
+//! Public IDs: texts that hide what an ID reveals.
 
 use core::ffi::{c_char, c_uint};
 
@@ -7,8 +7,8 @@ use polyflake::{PublicIdKey, PublicIdKeyText, PublicIds, PublicText};
 use crate::status::{Failure, given, given_text, guard, output, polyflake_detail, polyflake_status};
 use crate::text::write_text;
 
-/// Turns IDs into texts for the outside, which hide when and where an ID was made, and back. Immutable, and safe to use from any
-/// thread. It takes a few KiB.
+/// Converts IDs to public IDs and back. A public ID is a text that hides when and where the ID was made. Immutable, and
+/// safe to use from any thread. Takes a few KiB.
 #[derive(Debug)]
 pub struct polyflake_public_ids(PublicIds);
 
@@ -20,12 +20,13 @@ pub const POLYFLAKE_PUBLIC_KEY_SIZE: usize = 28;
 const _: () = assert!(POLYFLAKE_PUBLIC_ID_SIZE == PublicText::MAX_LEN + 1);
 const _: () = assert!(POLYFLAKE_PUBLIC_KEY_SIZE == PublicIdKeyText::LEN + 1);
 
-/// Prepares public IDs with a prefix. keys is one to 16 keys, separated by white space or commas; the first encodes, and each
-/// decodes. The prefix is words of a-z and 0-9 joined by _, at most 24 characters, or "". Free the result with
-/// polyflake_public_ids_free, which wipes the keys from its memory; your own text of them stays.
+/// Prepares public IDs with a prefix. keys contains 1 to 16 keys, separated by white space or commas. The first key
+/// encodes, and every key decodes. The prefix is "" or consists of words of the characters a-z and 0-9, joined by _,
+/// with at most 24 characters in all. Free the result with polyflake_public_ids_free, which wipes its copy of the keys
+/// from memory, but not yours.
 ///
-/// Returns POLYFLAKE_INVALID_OPTION if a key or the prefix is invalid, or if two keys have the same number or the same bytes.
-/// The message shows nothing of a key.
+/// Returns POLYFLAKE_INVALID_OPTION if a key or the prefix is invalid, or if two keys have the same number or the same
+/// bytes. The message reveals nothing about a key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_public_ids_new(
     keys: *const c_char,
@@ -47,7 +48,7 @@ pub unsafe extern "C" fn polyflake_public_ids_new(
     })
 }
 
-/// Frees what polyflake_public_ids_new returned. Does nothing for NULL.
+/// Frees public IDs from polyflake_public_ids_new. Does nothing for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_public_ids_free(ids: *mut polyflake_public_ids) {
     if !ids.is_null() {
@@ -56,7 +57,8 @@ pub unsafe extern "C" fn polyflake_public_ids_free(ids: *mut polyflake_public_id
     }
 }
 
-/// Writes the public ID of an ID, with a NUL, into the capacity bytes at text. POLYFLAKE_PUBLIC_ID_SIZE bytes are always enough.
+/// Writes an ID as a public ID, with a NUL, into the capacity bytes at text. POLYFLAKE_PUBLIC_ID_SIZE bytes are always
+/// enough.
 ///
 /// Returns POLYFLAKE_INVALID_OPTION if capacity is too small.
 #[unsafe(no_mangle)]
@@ -73,8 +75,8 @@ pub unsafe extern "C" fn polyflake_public_ids_encode(
     })
 }
 
-/// Gets the ID of a public ID. A text that was not encoded with this prefix and one of these keys decodes with a chance of 1
-/// in 2^64.
+/// Gets the ID from a public ID. A text that was not encoded with this prefix and one of these keys decodes anyway with
+/// a chance of 1 in 2^64.
 ///
 /// Returns POLYFLAKE_INVALID_ID for any other text, with the reason in the message.
 #[unsafe(no_mangle)]
@@ -94,10 +96,11 @@ pub unsafe extern "C" fn polyflake_public_ids_decode(
     })
 }
 
-/// Makes a key of random bytes from the operating system, and writes it with a NUL into the capacity bytes at text.
-/// POLYFLAKE_PUBLIC_KEY_SIZE bytes are enough. Texts name their key by its number, from 0 to 61: give each key another.
+/// Generates a key from random bytes of the operating system and writes it, with a NUL, into the capacity bytes at
+/// text. POLYFLAKE_PUBLIC_KEY_SIZE bytes are enough. number is 0 to 61. Public IDs name their key by its number, so
+/// give each key a different one.
 ///
-/// Returns POLYFLAKE_INVALID_OPTION for another number, or if capacity is too small.
+/// Returns POLYFLAKE_INVALID_OPTION for any other number, or if capacity is too small.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_public_key_generate(
     number: c_uint,

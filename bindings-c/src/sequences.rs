@@ -17,15 +17,15 @@ use polyflake_coordination::{SequenceKey, Sequences, SequencesOptions, Sequences
 #[cfg(not(feature = "coordination"))]
 use without::{SequenceKey, Sequences, SequencesOptions, SequencesStats};
 
-/// A key is a text: text and length.
+/// The key is a text, given by text and length.
 pub const POLYFLAKE_KEY_TEXT: c_int = 0;
-/// A key is a signed integer: integer, which is converted from int64_t.
+/// The key is a signed integer, given by integer, which is converted from int64_t.
 pub const POLYFLAKE_KEY_INT: c_int = 1;
-/// A key is an unsigned integer: integer.
+/// The key is an unsigned integer, given by integer.
 pub const POLYFLAKE_KEY_UINT: c_int = 2;
 
-/// What is counted for: a text, or an integer from -2^63 to 2^64-1. The integer 5 and the text "5" are two keys; the
-/// signed and the unsigned integer 5 are one.
+/// A key with its own count: a text, or an integer from -2^63 to 2^64-1. The integer 5 and the text "5" are different
+/// keys; the signed and the unsigned integer 5 are the same key.
 ///
 ///   polyflake_key alice = {POLYFLAKE_KEY_TEXT, 0, "alice", 5};
 ///   polyflake_key seven = {POLYFLAKE_KEY_UINT, 7, NULL, 0};
@@ -34,37 +34,38 @@ pub const POLYFLAKE_KEY_UINT: c_int = 2;
 pub struct polyflake_key {
     /// POLYFLAKE_KEY_TEXT, POLYFLAKE_KEY_INT or POLYFLAKE_KEY_UINT.
     pub kind: c_int,
-    /// The integer, for POLYFLAKE_KEY_INT as (uint64_t)value.
+    /// The integer; for POLYFLAKE_KEY_INT, (uint64_t)value.
     pub integer: u64,
     /// The text in UTF-8, which may contain NULs and need not end with one. Read only for POLYFLAKE_KEY_TEXT.
     pub text: *const c_char,
-    /// How many bytes the text has. Any number: a key takes the same memory however long it is.
+    /// The length of the text in bytes. It has no limit: every key takes the same memory.
     pub length: usize,
 }
 
-/// Without the text, which may not be there.
+/// Omits the text, whose pointer may not be valid.
 impl fmt::Debug for polyflake_key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("polyflake_key").field("kind", &self.kind).finish_non_exhaustive()
     }
 }
 
-/// A count for each of many keys: 1, 2, 3 and so on for "alice", and for "bob" the same. For the messages of an inbox,
-/// or the versions of a document. Any number of threads may use it at once.
+/// Keeps a count for each of many keys: 1, 2, 3 and so on for "alice", and the same for "bob". Use them to number the
+/// messages of an inbox or the versions of a document. Any number of threads may use them at once.
 ///
-/// The numbers of a key increase, and none is given twice, by whichever process, as long as the store loses no write
-/// that it acknowledged. Numbers are skipped: by a key that left memory and came back, by a new key where others left,
-/// and by all keys of a section, at most two steps, when a process ended without polyflake_sequences_close.
+/// A key's numbers increase, and no process issues one twice, as long as the store does not lose a write it has
+/// acknowledged. Numbers are skipped for a key that was evicted from memory and came back, for a new key in a section
+/// that has evicted keys, and, if a process ends without polyflake_sequences_close, for all keys in a section, by at
+/// most two steps.
 ///
-/// Only the process that holds the lease gives numbers. The others get POLYFLAKE_LEASE_UNAVAILABLE, with the
-/// label of the process that has it between backquotes in the message.
+/// Only the process that holds the lease issues numbers. In other processes, calls return POLYFLAKE_LEASE_UNAVAILABLE,
+/// with a message that names the holder's label between backquotes.
 #[derive(Debug)]
 pub struct polyflake_sequences {
     sequences: Sequences,
     name: CString,
 }
 
-/// Counters for monitoring, counted since the first sequences of that name were opened, by all of this process.
+/// Statistics for monitoring, for the whole process, since the first sequences with that name were opened.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct polyflake_sequences_counts {
@@ -72,13 +73,13 @@ pub struct polyflake_sequences_counts {
     pub size: usize,
     /// How many keys are in memory.
     pub keys: u64,
-    /// How many keys left memory, for others to have room.
+    /// How many keys were evicted from memory to make room for others.
     pub evicted: u64,
     /// How often bounds were moved in the store.
     pub moves: u64,
     /// How often a call waited or gave up.
     pub waits: u64,
-    /// For how long numbers may be given if the lease is not renewed, in ms; 0 where another process has it.
+    /// How long numbers may be issued if the lease is not renewed, in ms; 0 if another process holds it.
     pub time_left_ms: u64,
 }
 
@@ -86,17 +87,17 @@ const SEQUENCES: &str = "sequences is NULL";
 const KEY: &str = "key is NULL";
 const KEYS: &str = "keys is NULL";
 
-/// Opens sequences with options, which are copied: makes them where the store has none, and waits for the lease, for at
-/// most the address's wait (its ttl + 5 s, so 35 s by default). Free them with polyflake_sequences_free.
+/// Opens sequences with options, which are copied. Creates them if the store does not have them, and waits for the
+/// lease for at most the address's wait (its ttl + 5 s, so 35 s by default). Free them with polyflake_sequences_free.
 ///
-/// All sequences of one process with the same store and name are one. A thread of the library renews the lease and moves
-/// bounds, until the last of them is closed, or was freed a ttl ago. It takes no signals. What happens is told to
-/// polyflake_set_lease_listener's function.
+/// All sequences in a process with the same store and name share their counts. A library thread, which blocks all
+/// signals, renews the lease and moves bounds. It runs until the last of these sequences are closed, or until a ttl
+/// after the last are freed. Events are reported to the listener set with polyflake_set_lease_listener.
 ///
-/// Returns POLYFLAKE_INVALID_OPTION for an option that is missing or cannot be, where the sequences began with another
-/// number of sections, where this process uses them with other options, and from a library that was built without
-/// stores; or POLYFLAKE_LEASE_UNAVAILABLE if another process has the lease, which the message names, or the store cannot
-/// be reached.
+/// Returns POLYFLAKE_INVALID_OPTION if an option is missing or invalid, if the sequences began with another number of
+/// sections, if this process already uses them with other options, or if the library was built without stores; or
+/// POLYFLAKE_LEASE_UNAVAILABLE if another process, which the message names, holds the lease, or if the store cannot be
+/// reached.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_sequences_open(
     options: *const polyflake_options,
@@ -108,17 +109,18 @@ pub unsafe extern "C" fn polyflake_sequences_open(
         let (from, sequences) =
             unsafe { (given(options, "options is NULL")?, output(sequences, SEQUENCES)?) };
         let opened = from.named(SequencesOptions::new, SequencesOptions::set).open()?;
-        // The name of open sequences has no NUL.
+        // The name of open sequences contains no NUL.
         let name = CString::new(opened.name()).unwrap_or_default();
         sequences.write(Box::into_raw(Box::new(polyflake_sequences { sequences: opened, name })));
         Ok(())
     })
 }
 
-/// Closes sequences. From then on, calls return POLYFLAKE_CLOSED, and so do calls that are waiting in other threads. The
-/// last ones of a name in this process write how far the keys counted, so that nothing is skipped, and give the lease
-/// back: this waits for the store, for no longer than two attempts take, which is at most 10 s. Closing again does
-/// nothing, and so does NULL. It frees nothing: call polyflake_sequences_free once no thread is in a call.
+/// Closes sequences. From then on, calls return POLYFLAKE_CLOSED, and so do calls that are waiting in other threads.
+/// Closing the last sequences with a name in this process stores how far the keys have counted, so that no number is
+/// skipped, and releases the lease. This waits for the store for at most two attempts, which take no more than 10 s.
+/// Closing sequences again, or passing NULL, does nothing. This does not free the sequences: call
+/// polyflake_sequences_free once no thread is inside a call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_sequences_close(sequences: *const polyflake_sequences) {
     // SAFETY: as the header requires.
@@ -131,7 +133,7 @@ pub unsafe extern "C" fn polyflake_sequences_close(sequences: *const polyflake_s
 }
 
 /// Frees sequences that no thread uses any more, closed or not. If they were not closed, their lease is kept for a ttl,
-/// so that the next sequences of that name in this process go on with it. Does nothing for NULL.
+/// so that the next sequences with that name in this process can use it. Does nothing for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_sequences_free(sequences: *mut polyflake_sequences) {
     if !sequences.is_null() {
@@ -140,14 +142,14 @@ pub unsafe extern "C" fn polyflake_sequences_free(sequences: *mut polyflake_sequ
     }
 }
 
-/// Gets the key's next number, from memory in most calls. Where the key's section has come to its bound, or the lease
-/// has expired, waits for the store, for at most max_wait_ms.
+/// Gets the key's next number, usually from memory. If the key's section has reached its bound or the lease has
+/// expired, the call waits for the store, for at most max_wait_ms.
 ///
-/// Returns POLYFLAKE_LEASE_UNAVAILABLE if another process has the lease by now, which the message names;
-/// POLYFLAKE_LEASE_LOST if the lease could not be renewed and did not come back in that time;
-/// POLYFLAKE_COUNTER_UNAVAILABLE if the store did not move the bound in that time, and at once where waiting does not
-/// help: the store refuses, has lost writes, or the section has reached 2^63-1; POLYFLAKE_INVALID_OPTION for a key that
-/// is none; POLYFLAKE_CLOSED; or POLYFLAKE_FORKED in a child of the process that opened the sequences.
+/// Returns POLYFLAKE_LEASE_UNAVAILABLE if another process, which the message names, holds the lease by now;
+/// POLYFLAKE_LEASE_LOST if the lease could not be renewed and is not regained within that time;
+/// POLYFLAKE_COUNTER_UNAVAILABLE if the store does not move the bound within that time, and at once if waiting does not
+/// help (the store refuses or has lost writes, or the section has reached 2^63-1); POLYFLAKE_INVALID_OPTION for an
+/// invalid key; POLYFLAKE_CLOSED; or POLYFLAKE_FORKED in a child of the process that opened the sequences.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_sequences_next_id(
     sequences: *const polyflake_sequences,
@@ -161,7 +163,8 @@ pub unsafe extern "C" fn polyflake_sequences_next_id(
 
 /// Gets the key's next number without waiting for the store.
 ///
-/// Returns what polyflake_sequences_next_id returns, at once: the store is asked meanwhile.
+/// Returns the statuses of polyflake_sequences_next_id, but at once. If the store is needed, the library asks it
+/// meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_sequences_try_next_id(
     sequences: *const polyflake_sequences,
@@ -173,13 +176,13 @@ pub unsafe extern "C" fn polyflake_sequences_try_next_id(
     guard(detail, || unsafe { get(sequences, key, number, |sequences, key| sequences.try_next_id(key)) })
 }
 
-/// Fills the array at numbers with a number for each of the n keys, in their order: much faster per number than single
-/// calls. A key that is there twice has two, which increase. n may be 0, and keys and numbers may then be NULL. Waits
-/// for the store for at most max_wait_ms, each time that it must. If it fails, nothing is written; numbers may be lost
-/// but are never repeated.
+/// Fills the array at numbers with a number for each of the n keys, in the order of the keys. This is much faster per
+/// number than single calls. A key that occurs twice gets two numbers, the second greater than the first. If n is 0,
+/// keys and numbers may be NULL. Whenever the call must wait for the store, it waits for at most max_wait_ms. On
+/// failure, nothing is written; numbers may be lost but are never repeated.
 ///
-/// Returns what polyflake_sequences_next_id returns, and for a key that is none before any number is taken; or
-/// POLYFLAKE_INVALID_OPTION for arrays of more than SIZE_MAX / 2 bytes.
+/// Returns the statuses of polyflake_sequences_next_id, or POLYFLAKE_INVALID_OPTION for arrays of more than
+/// SIZE_MAX / 2 bytes. If a key is invalid, no number is taken.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_sequences_next_ids(
     sequences: *const polyflake_sequences,
@@ -203,15 +206,15 @@ pub unsafe extern "C" fn polyflake_sequences_next_ids(
     })
 }
 
-/// Returns the sequences' name, which belongs to them: do not free it, nor use it after they are freed. Works on closed
-/// ones too. Returns NULL for NULL.
+/// Returns the sequences' name. The string belongs to the sequences: do not free it, and do not use it after they are
+/// freed. Works on closed sequences too. Returns NULL for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_sequences_name(sequences: *const polyflake_sequences) -> *const c_char {
     // SAFETY: as the header requires.
     unsafe { sequences.as_ref() }.map_or(core::ptr::null(), |sequences| CStr::as_ptr(&sequences.name))
 }
 
-/// Gets counters for monitoring. Set counts->size first.
+/// Gets statistics for monitoring. Set counts->size first.
 ///
 /// Returns POLYFLAKE_CLOSED after polyflake_sequences_close, or POLYFLAKE_FORKED in a child of the process that opened
 /// the sequences.
@@ -249,7 +252,7 @@ unsafe fn get(
 }
 
 /// # Safety
-/// The text is NULL, or points to as many bytes as the length says.
+/// The key's text is NULL, or points to `length` bytes.
 #[inline]
 unsafe fn read_key(key: &polyflake_key) -> Result<SequenceKey<'_>, Failure> {
     match key.kind {
@@ -266,10 +269,10 @@ unsafe fn read_key(key: &polyflake_key) -> Result<SequenceKey<'_>, Failure> {
     }
 }
 
-/// Turns the pointer to an array of n keys into a slice. It may be NULL if n is 0.
+/// Turns the pointer to an array of n keys into a slice. The pointer may be NULL if n is 0.
 ///
 /// # Safety
-/// It is NULL, or points to n keys that do not change during the call.
+/// The pointer is NULL, or points to n keys that do not change during the call.
 unsafe fn all_keys<'a>(n: usize, start: *const polyflake_key) -> Result<&'a [polyflake_key], Failure> {
     if start.is_null() && n > 0 {
         return Err(Failure::Misuse(KEYS));
@@ -284,7 +287,7 @@ unsafe fn all_keys<'a>(n: usize, start: *const polyflake_key) -> Result<&'a [pol
     Ok(unsafe { core::slice::from_raw_parts(start, n) })
 }
 
-/// A build without stores has no sequences: none can be opened.
+/// Stands in for sequences in a build without stores, where none can be opened.
 #[cfg(not(feature = "coordination"))]
 mod without {
     use core::marker::PhantomData;
@@ -333,7 +336,7 @@ mod without {
             self
         }
 
-        #[expect(clippy::unused_self, reason = "it stands for one that uses it")]
+        #[expect(clippy::unused_self, reason = "it stands in for a method that uses self")]
         pub(super) fn open(&self) -> Result<Sequences, Error> {
             Err(Error::no_stores("sequences"))
         }

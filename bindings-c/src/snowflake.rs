@@ -34,25 +34,25 @@ macro_rules! with {
 }
 pub(crate) use with;
 
-/// Counters for monitoring, since the cursor was created. Counted only on slow paths.
+/// Statistics for monitoring, since the cursor was created. They are counted only on slow paths.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct polyflake_stats {
     /// sizeof(polyflake_stats), set by the caller.
     pub size: usize,
-    /// How often a call found no free slot, and waited or failed.
+    /// How often a call found no free slot and waited or failed.
     pub waits: u64,
-    /// How often the clock was seen to step back, tolerated or not.
+    /// How many backward steps of the clock were seen, tolerated or not.
     pub rollbacks: u64,
-    /// How many ms the last tick taken is ahead of the clock; 0 if it is not.
+    /// How far the last used tick is ahead of the clock, in ms; 0 if it is not ahead.
     pub lead_ms: u64,
     /// The start of the last ID's tick, in Unix ms; -1 before the first ID.
     pub last_issued_ms: i64,
-    /// How often the lease was lost: it expired, or another process had its node. 0 without a lease.
+    /// How often the lease was lost because it expired or another process had its node; 0 without a lease.
     pub lease_losses: u64,
 }
 
-/// The largest batch of bindings that allocate the array themselves; see polyflake_check_batch.
+/// The largest batch in bindings that allocate the array themselves; see polyflake_check_batch.
 pub const POLYFLAKE_MAX_BATCH: u64 = 16_777_216;
 
 const _: () = assert!(POLYFLAKE_MAX_BATCH == MAX_BATCH);
@@ -63,24 +63,23 @@ pub(crate) const SNOWFLAKE: &str = "snowflake is NULL";
 ///
 /// With a built-in clock, Snowflakes of one process share a cursor, and so never repeat each other's IDs, if they have
 /// the same epoch and tick, the same positions and widths of timestamp and sequence, and the same node bits in the same
-/// place, whatever their layouts are called. The first ID of a new cursor may wait for the next tick. Layouts that
-/// split the bits differently are separate systems, and their IDs may collide.
+/// place. The names of their layouts do not matter. The first ID of a new cursor may have to wait for the next tick.
+/// Layouts that split the bits differently are separate systems, and their IDs may collide.
 ///
 /// With a state file, all processes that name the file share its cursor. Creating the file takes about a second,
-/// because its cursor starts above everything that a process with an older, deleted file may still issue; so does
-/// opening one right after a reboot. With a clock of the caller, that clock must advance by as much before there are
-/// IDs.
+/// because its cursor starts above every ID that a process with an older, deleted file may still issue; so does opening
+/// a file right after a reboot. A custom clock must advance by as much before any ID is issued.
 ///
-/// With a lease, this asks the store for a node, and waits for one for at most the address's wait (its ttl + 5 s, so 35 s
-/// by default). Snowflakes of one process with the same address and layout share one lease. A thread of the library
-/// renews it until the last of them is closed, or was freed a ttl ago. It takes no signals.
+/// With a lease, this asks the store for a node, and waits for one for at most the address's wait (its ttl + 5 s, so
+/// 35 s by default). Snowflakes of one process with the same address and layout share one lease. A library thread,
+/// which blocks all signals, renews it until the last of them is closed, or until a ttl after the last one is freed.
 ///
-/// Returns POLYFLAKE_INVALID_NODE for a missing or invalid node; POLYFLAKE_INVALID_OPTION for any other option, also if
-/// max_ahead_ms or max_backward_ms differ from those of a shared cursor, or if that cursor uses another state file or
-/// none, and for a lease with a state file or with a clock of the caller; POLYFLAKE_FORKED for a node that the parent
-/// process used before a fork without a state file; POLYFLAKE_STATE_FILE if the state file cannot be used;
-/// POLYFLAKE_LEASE_UNAVAILABLE if no node is free or the store cannot be reached; or POLYFLAKE_CLOCK_FAILED if the
-/// caller's clock fails, which is read here only for a state file.
+/// Returns POLYFLAKE_INVALID_NODE for a missing or invalid node; POLYFLAKE_INVALID_OPTION if any other option is
+/// invalid, if max_ahead_ms or max_backward_ms differ from those of a shared cursor, if that cursor uses another state
+/// file or none, or if a lease is combined with a state file or a custom clock; POLYFLAKE_FORKED for a node that the
+/// parent process used before a fork without a state file; POLYFLAKE_STATE_FILE if the state file cannot be used;
+/// POLYFLAKE_LEASE_UNAVAILABLE if no node is free or the store cannot be reached; or POLYFLAKE_CLOCK_FAILED if a custom
+/// clock fails, which is read here only if there is a state file.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_new(
     options: *const polyflake_options,
@@ -105,7 +104,7 @@ pub unsafe extern "C" fn polyflake_snowflake_new(
     })
 }
 
-/// By the lease, where there is one.
+/// Builds a Snowflake, on a lease if the options ask for one.
 fn build(options: &Options) -> Result<Snowflake, Error> {
     match options.lease_terms()? {
         #[cfg(feature = "coordination")]
@@ -118,11 +117,11 @@ fn build(options: &Options) -> Result<Snowflake, Error> {
 
 /// Closes a Snowflake. From then on, calls for an ID or for stats return POLYFLAKE_CLOSED, and so do calls that are
 /// waiting in other threads; a call that already has its IDs returns them. Other Snowflakes on the same cursor are not
-/// affected. Closing again does nothing, and so does NULL. It frees nothing: call polyflake_snowflake_free once no
-/// thread is in a call.
+/// affected. Closing a Snowflake again, or passing NULL, does nothing. This does not free the Snowflake: call
+/// polyflake_snowflake_free once no thread is inside a call.
 ///
-/// The last Snowflake on a lease gives its node back: this waits for the store, for at most a sixth of the ttl or 5 s.
-/// The node is then free at once, and no thread of the library is left.
+/// Closing the last Snowflake on a lease gives the node back. This waits for the store, for at most a sixth of the ttl
+/// or 5 s, whichever is shorter. The node is then free at once, and the lease's library thread has ended.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_close(snowflake: *const polyflake_snowflake) {
     // SAFETY: as the header requires.
@@ -134,8 +133,8 @@ pub unsafe extern "C" fn polyflake_snowflake_close(snowflake: *const polyflake_s
     }
 }
 
-/// Frees a Snowflake that no thread uses any more, closed or not. Its cursor lives as long as the process, and so does
-/// its hold on a state file. Its lease is kept for a ttl if it was not closed, so that the next Snowflake finds it. Does
+/// Frees a Snowflake that no thread uses any more, closed or not. Its cursor and its hold on a state file last as long
+/// as the process. If it was not closed, its lease is kept for a ttl, so that the next Snowflake can use it. Does
 /// nothing for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_free(snowflake: *mut polyflake_snowflake) {
@@ -145,13 +144,13 @@ pub unsafe extern "C" fn polyflake_snowflake_free(snowflake: *mut polyflake_snow
     }
 }
 
-/// Gets the next ID. If the tick's sequence is used up, waits for at most max_wait_ms of real time.
+/// Gets the next ID. If the tick's sequence is used up, the call waits for at most max_wait_ms of real time.
 ///
-/// Returns POLYFLAKE_SEQUENCE_EXHAUSTED or POLYFLAKE_CLOCK_MOVED_BACKWARDS if that was not enough (a step back of more
-/// than max_backward_ms is not waited for), POLYFLAKE_TIME_OUT_OF_RANGE if the clock is outside the layout's range,
-/// POLYFLAKE_CLOCK_FAILED if the caller's clock fails, POLYFLAKE_FORKED in a child process if there is no state file,
-/// POLYFLAKE_STATE_FILE if the state file can no longer be used, POLYFLAKE_LEASE_LOST if the lease has expired and was
-/// not renewed within max_wait_ms, or POLYFLAKE_CLOSED.
+/// Returns POLYFLAKE_SEQUENCE_EXHAUSTED or POLYFLAKE_CLOCK_MOVED_BACKWARDS if that was not enough (after a step back of
+/// more than max_backward_ms, the call does not wait), POLYFLAKE_TIME_OUT_OF_RANGE if the clock is outside the layout's
+/// range, POLYFLAKE_CLOCK_FAILED if the custom clock fails, POLYFLAKE_FORKED in a child process if there is no state
+/// file, POLYFLAKE_STATE_FILE if the state file can no longer be used, POLYFLAKE_LEASE_LOST if the lease has expired
+/// and was not renewed within max_wait_ms, or POLYFLAKE_CLOSED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_next_id(
     snowflake: *const polyflake_snowflake,
@@ -166,9 +165,9 @@ pub unsafe extern "C" fn polyflake_next_id(
     })
 }
 
-/// Returns the next ID itself, for languages where an output parameter is expensive: like polyflake_next_id, but
-/// returns 0, which is never an ID, on failure. To find out why, call polyflake_next_id, or polyflake_try_next_id, which
-/// does not wait again. Either may succeed if an ID has become available since.
+/// Returns the next ID itself, for languages where an output parameter is expensive. Works like polyflake_next_id, but
+/// returns 0, which is never an ID, on failure. To find out why, call polyflake_next_id, or polyflake_try_next_id,
+/// which does not wait again. Either may succeed if an ID has become available since.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_next_id_or_zero(snowflake: *const polyflake_snowflake) -> u64 {
     let mut id = 0;
@@ -183,7 +182,7 @@ pub unsafe extern "C" fn polyflake_next_id_or_zero(snowflake: *const polyflake_s
 
 /// Gets the next ID without waiting.
 ///
-/// Returns what polyflake_next_id returns, at once.
+/// Returns the statuses of polyflake_next_id, but at once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_try_next_id(
     snowflake: *const polyflake_snowflake,
@@ -198,11 +197,11 @@ pub unsafe extern "C" fn polyflake_try_next_id(
     })
 }
 
-/// Fills the array at ids with the next n IDs, each greater than the one before: much faster per ID than single calls.
-/// n may be 0, and ids may then be NULL. Waits for at most max_wait_ms of real time between two runs of IDs. If it
-/// fails, the contents of the array are meaningless; IDs may be lost but are never repeated.
+/// Fills the array at ids with the next n IDs, each greater than the one before. This is much faster per ID than single
+/// calls. If n is 0, ids may be NULL. Between two runs of IDs, the call waits for at most max_wait_ms of real time. On
+/// failure, the contents of the array are meaningless; IDs may be lost but are never repeated.
 ///
-/// Returns what polyflake_next_id returns, or POLYFLAKE_INVALID_OPTION for an array of more than SIZE_MAX / 2 bytes.
+/// Returns the statuses of polyflake_next_id, or POLYFLAKE_INVALID_OPTION for an array of more than SIZE_MAX / 2 bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_fill(
     snowflake: *const polyflake_snowflake,
@@ -214,11 +213,11 @@ pub unsafe extern "C" fn polyflake_fill(
     guard(detail, || unsafe { fill(snowflake, n, ids) })
 }
 
-/// Gets the next ID if there is one now, and 0, which is never an ID, if the call must wait. It does not wait itself: not for
-/// the clock, nor for a lease's store or a state file's disk. Go on with polyflake_waiting_poll then, whose waited_ns is at
-/// least 1, since this wait is counted already.
+/// Gets the next ID if one is free now, or 0, which is never an ID, if it is necessary to wait. This call itself does
+/// not wait for the clock, a lease's store or a state file's disk. After a 0, continue with polyflake_waiting_poll,
+/// passing a waited_ns of at least 1, because this call has already counted the wait.
 ///
-/// Returns what polyflake_next_id returns, at once.
+/// Returns the statuses of polyflake_next_id, but at once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_next_id_now(
     snowflake: *const polyflake_snowflake,
@@ -233,7 +232,7 @@ pub unsafe extern "C" fn polyflake_next_id_now(
     })
 }
 
-/// Returns the next ID itself, as polyflake_next_id_now gets it: 0 if the call must wait or fails.
+/// Returns the next ID itself. Works like polyflake_next_id_now, but also returns 0 on failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_next_id_now_or_zero(snowflake: *const polyflake_snowflake) -> u64 {
     let mut id = 0;
@@ -246,11 +245,12 @@ pub unsafe extern "C" fn polyflake_next_id_now_or_zero(snowflake: *const polyfla
     id
 }
 
-/// Fills the array at ids as far as there are IDs now, and writes how many these are to filled. If they are fewer than n, the
-/// call must wait for the rest, as after polyflake_next_id_now. A batch has IDs of one node: where the lease has brought
-/// another one meanwhile, begin the array again. If this fails, IDs may be lost but are never repeated.
+/// Writes as many of the next n IDs as are free now to the array at ids, and their number to *filled. If *filled is
+/// less than n, wait for the rest as after polyflake_next_id_now. All IDs of a batch have the same node: if the lease
+/// has changed the node while waiting, fill the array again from its start. On failure, IDs may be lost but are never
+/// repeated.
 ///
-/// Returns what polyflake_fill returns, at once.
+/// Returns the statuses of polyflake_fill, but at once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_fill_now(
     snowflake: *const polyflake_snowflake,
@@ -269,7 +269,7 @@ pub unsafe extern "C" fn polyflake_fill_now(
     })
 }
 
-/// Checks the size of a batch, for bindings that allocate the array themselves, before they do.
+/// Checks the size of a batch. Bindings that allocate the array themselves call this first.
 ///
 /// Returns POLYFLAKE_INVALID_OPTION unless n is 1 to POLYFLAKE_MAX_BATCH.
 #[unsafe(no_mangle)]
@@ -286,10 +286,10 @@ unsafe fn fill(snowflake: *const polyflake_snowflake, n: usize, ids: *mut u64) -
     Ok(with!(snowflake, snowflake => snowflake.fill(ids))?)
 }
 
-/// Turns the pointer to an output array of n numbers into a slice. It may be NULL if n is 0.
+/// Turns the pointer to an output array of n numbers into a slice. The pointer may be NULL if n is 0.
 ///
 /// # Safety
-/// It is NULL, or points to n numbers that nothing else uses during the call.
+/// The pointer is NULL, or points to n numbers that nothing else uses during the call.
 pub(crate) unsafe fn room<'a>(
     n: usize,
     start: *mut u64,
@@ -308,8 +308,8 @@ pub(crate) unsafe fn room<'a>(
     Ok(unsafe { core::slice::from_raw_parts_mut(start, n) })
 }
 
-/// Returns the layout, which belongs to the Snowflake: do not free it, nor use it after the Snowflake is freed. Returns
-/// NULL for NULL.
+/// Returns the layout. It belongs to the Snowflake: do not free it, and do not use it after the Snowflake is freed.
+/// Returns NULL for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_layout(
     snowflake: *const polyflake_snowflake,
@@ -321,8 +321,8 @@ pub unsafe extern "C" fn polyflake_snowflake_layout(
     }
 }
 
-/// Gets all node bits together, the highest field first. Works on a closed Snowflake too. With a lease it may change: it
-/// is the node of the last ID, or of the next one.
+/// Gets all node bits together, the highest field first. Works on a closed Snowflake too. With a lease, the node may
+/// change: this is the node of the last ID or of the next.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_node(
     snowflake: *const polyflake_snowflake,
@@ -353,41 +353,40 @@ pub unsafe extern "C" fn polyflake_snowflake_max_wait_ms(
     })
 }
 
-/// What a program needs to take an ID by itself, without a call of this library, where that ID is the next one of the
-/// tick that the last ID was in. It is for languages to which a call is expensive, and filled in by
-/// polyflake_snowflake_words.
+/// Everything a program needs to take an ID by itself, without calling this library, if that ID is in the same tick as
+/// the last one. Meant for languages where a call is expensive, and filled in by polyflake_snowflake_words.
 ///
-/// All words are read and written atomically, with acquire and release at least, in this order:
+/// Read and write all words atomically, with at least acquire and release ordering, in these steps:
 ///
-/// 1. start = *clock_start, then kept = *clock_kept. The low 20 bits of kept are the window: if it is 0, do not go on.
-///    Then count = the processor's counter (the TSC on x86-64, CNTVCT_EL0 on AArch64): go on only if count - start is
-///    below the window. now = kept >> 20 is the time, in Unix ms.
-/// 2. last = *cursor, next = last + 1. Go on only if next lies in now's tick: if now - ((next >> sequence_bits) *
-///    tick_ms + epoch_ms), modulo 2^64, is below tick_ms.
-/// 3. Go on only if last < **limit. Both words may change at any time.
-/// 4. Load *node: a lease may change it.
+/// 1. start = *clock_start, then kept = *clock_kept. The low 20 bits of kept are the window; continue only if it is not
+///    0. Then count = the processor's counter (the TSC on x86-64, CNTVCT_EL0 on AArch64). Continue only if count -
+///    start is below the window. now = kept >> 20 is the time, in Unix ms.
+/// 2. last = *cursor, next = last + 1. Continue only if next is in the tick of now, that is, if now - ((next >>
+///    sequence_bits) * tick_ms + epoch_ms), modulo 2^64, is below tick_ms.
+/// 3. Continue only if last < **limit. Both words may change at any time.
+/// 4. Load *node, which a lease may change.
 /// 5. Compare-and-swap *cursor from last to next. The ID is (next >> sequence_bits) << timestamp_shift | (next & mask)
-///    << sequence_shift | what *node was, where mask is (1 << sequence_bits) - 1.
+///    << sequence_shift | the node from step 4, where mask is (1 << sequence_bits) - 1.
 ///
-/// Otherwise, and if the swap fails, call polyflake_next_id.
+/// If you cannot continue, or if the swap fails, call polyflake_next_id.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct polyflake_words {
     /// sizeof(polyflake_words), set by the caller.
     pub size: usize,
-    /// The counter at a reading of the clock. Lives as long as the library, as all words do but limit and node.
+    /// The processor's counter at a reading of the clock. All words except limit and node live as long as the library.
     pub clock_start: *const u64,
-    /// What that reading gave.
+    /// The result of that reading.
     pub clock_kept: *const u64,
     /// The last ID taken, without its node: ticks << sequence_bits | sequence.
     pub cursor: *mut u64,
-    /// A word in the Snowflake, which must not be freed before.
+    /// A word in the Snowflake: do not use it after the Snowflake is freed.
     pub limit: *const *const u64,
     /// The start of tick 0, in Unix ms.
     pub epoch_ms: u64,
     /// The length of a tick, in ms.
     pub tick_ms: u64,
-    /// The node bits in their place: a word in the Snowflake too.
+    /// The node bits in their place in the ID. Also a word in the Snowflake.
     pub node: *const u64,
     /// The width of the sequence, in bits.
     pub sequence_bits: c_uint,
@@ -399,7 +398,7 @@ pub struct polyflake_words {
 
 /// Gets the words of a Snowflake. Set words->size first.
 ///
-/// Returns POLYFLAKE_INVALID_OPTION if the clock is not "system": then every ID takes a call.
+/// Returns POLYFLAKE_INVALID_OPTION if the clock is not "system", because every ID then takes a call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_words(
     snowflake: *const polyflake_snowflake,
@@ -433,9 +432,9 @@ pub unsafe extern "C" fn polyflake_snowflake_words(
     })
 }
 
-/// Gets counters for monitoring. Set stats->size first. Reads the clock once.
+/// Gets statistics for monitoring. Set stats->size first. Reads the clock once.
 ///
-/// Returns POLYFLAKE_CLOCK_FAILED if the caller's clock fails, POLYFLAKE_FORKED in a child process if there is no state
+/// Returns POLYFLAKE_CLOCK_FAILED if the custom clock fails, POLYFLAKE_FORKED in a child process if there is no state
 /// file, or POLYFLAKE_CLOSED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_stats(

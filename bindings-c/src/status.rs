@@ -1,4 +1,4 @@
-//! Statuses and their details, and the boundary that no panic crosses.
+//! Statuses and their details, and the boundary where panics are caught.
 
 use core::ffi::{CStr, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,9 +10,9 @@ pub type polyflake_status = i32;
 
 /// Success: the outputs are written.
 pub const POLYFLAKE_OK: polyflake_status = 0;
-/// A layout that cannot work.
+/// The layout cannot work.
 pub const POLYFLAKE_INVALID_LAYOUT: polyflake_status = 1;
-/// No preset of that name.
+/// No preset has this name.
 pub const POLYFLAKE_UNKNOWN_LAYOUT: polyflake_status = 2;
 /// A node field is missing, unknown or out of range.
 pub const POLYFLAKE_INVALID_NODE: polyflake_status = 3;
@@ -26,21 +26,21 @@ pub const POLYFLAKE_TIME_OUT_OF_RANGE: polyflake_status = 6;
 pub const POLYFLAKE_CLOCK_MOVED_BACKWARDS: polyflake_status = 7;
 /// No ID became available within the time that the call may wait.
 pub const POLYFLAKE_SEQUENCE_EXHAUSTED: polyflake_status = 8;
-/// The Snowflake, or the sequences, were made by a parent process.
+/// The Snowflake or the sequences were created by a parent process.
 pub const POLYFLAKE_FORKED: polyflake_status = 9;
 /// The caller's clock returned something other than 0.
 pub const POLYFLAKE_CLOCK_FAILED: polyflake_status = 10;
 /// The state file cannot be used, or belongs to another layout or node.
 pub const POLYFLAKE_STATE_FILE: polyflake_status = 11;
-/// No worker is free, another process has the sequences, or the store cannot be reached.
+/// No node is free, another process has the sequences, or the store cannot be reached.
 pub const POLYFLAKE_LEASE_UNAVAILABLE: polyflake_status = 12;
 /// The lease has expired; no more IDs or numbers are issued on it.
 pub const POLYFLAKE_LEASE_LOST: polyflake_status = 13;
 /// The Snowflake, the counter or the sequences are closed.
 pub const POLYFLAKE_CLOSED: polyflake_status = 14;
-/// The counter, or a section of the sequences, has no number left: its store gave none in time, or it is at its end.
+/// The counter or a section of the sequences has no number left: the store gave none in time, or the end is reached.
 pub const POLYFLAKE_COUNTER_UNAVAILABLE: polyflake_status = 15;
-/// A panic was caught: a bug in Polyflake.
+/// A panic was caught, which is a bug in Polyflake.
 pub const POLYFLAKE_INTERNAL: polyflake_status = 99;
 
 /// The details of a failure. Set size to sizeof(polyflake_detail) before a call; the rest is written only if the call
@@ -53,22 +53,23 @@ pub struct polyflake_detail {
     /// How many ms the clock is behind the last ID, for POLYFLAKE_CLOCK_MOVED_BACKWARDS; otherwise 0.
     pub behind_ms: u64,
     /// How many ms the clock must advance before the next ID, for POLYFLAKE_CLOCK_MOVED_BACKWARDS and
-    /// POLYFLAKE_SEQUENCE_EXHAUSTED; in how many ms the store is asked again, for POLYFLAKE_LEASE_LOST; otherwise 0.
+    /// POLYFLAKE_SEQUENCE_EXHAUSTED; how many ms it takes until the store is asked again, for POLYFLAKE_LEASE_LOST;
+    /// otherwise 0.
     pub retry_after_ms: u64,
-    /// What is wrong and what would work, NUL-terminated.
+    /// Says what is wrong and what would work, NUL-terminated.
     pub message: [c_char; 496],
 }
 
 const MESSAGE_SIZE: usize = 496;
 
 /// Returns the permanent name of a status, such as "invalid_layout": "ok" for POLYFLAKE_OK, "unknown" for a number that
-/// is not a status. A static string.
+/// is not a status. The string is static.
 #[unsafe(no_mangle)]
 pub extern "C" fn polyflake_status_name(status: polyflake_status) -> *const c_char {
     texts(status).0.as_ptr()
 }
 
-/// Returns what a status means, in one sentence without values. A static string.
+/// Returns the meaning of a status in one sentence, without values. The string is static.
 #[unsafe(no_mangle)]
 pub extern "C" fn polyflake_status_message(status: polyflake_status) -> *const c_char {
     texts(status).1.as_ptr()
@@ -111,10 +112,10 @@ fn texts(status: polyflake_status) -> (&'static CStr, &'static CStr) {
         CounterUnavailable Internal)
 }
 
-/// Why a call fails.
+/// The reason that a call fails.
 pub(crate) enum Failure {
     Core(Error),
-    /// The caller broke a rule of the ABI, as this text says.
+    /// The caller broke a rule of the ABI, which this text names.
     Misuse(&'static str),
 }
 
@@ -158,13 +159,14 @@ fn report(detail: *mut polyflake_detail, failure: &Failure) -> polyflake_status 
 fn write(detail: *mut polyflake_detail, message: &str, behind_ms: u64, retry_after_ms: u64) {
     let mut value = polyflake_detail { size: 0, behind_ms, retry_after_ms, message: [0; MESSAGE_SIZE] };
     copy_text(message, &mut value.message);
-    // SAFETY: the pointer is NULL or to a struct that begins with its size. One that is too small is not written to.
+    // SAFETY: the pointer is NULL, or points to a struct that begins with its size. A struct that is too small is not
+    // written to.
     let _ = unsafe {
         write_sized(detail, length_with!(polyflake_detail, message: [c_char; MESSAGE_SIZE]), &value)
     };
 }
 
-/// Copies as much of a text as fits, and fills the rest with NULs, at least one.
+/// Copies as much of a text as fits, and fills the rest with at least one NUL.
 pub(crate) fn copy_text(text: &str, room: &mut [c_char]) {
     let mut end = text.len().min(room.len() - 1);
     while !text.is_char_boundary(end) {
@@ -180,7 +182,7 @@ pub(crate) fn copy_text(text: &str, room: &mut [c_char]) {
 /// Turns a required input pointer into a reference.
 ///
 /// # Safety
-/// It is NULL, or points to a live `T` that does not change during the call.
+/// The pointer is NULL, or points to a live `T` that does not change during the call.
 #[inline]
 pub(crate) unsafe fn given<'a, T>(pointer: *const T, what: &'static str) -> Result<&'a T, Failure> {
     // SAFETY: as the caller promises.
@@ -190,7 +192,7 @@ pub(crate) unsafe fn given<'a, T>(pointer: *const T, what: &'static str) -> Resu
 /// Turns a required output pointer into a reference.
 ///
 /// # Safety
-/// It is NULL, or points to room for a `T` that nothing else uses during the call.
+/// The pointer is NULL, or points to memory for a `T` that nothing else uses during the call.
 #[inline]
 pub(crate) unsafe fn output<'a, T>(
     pointer: *mut T,
@@ -203,7 +205,7 @@ pub(crate) unsafe fn output<'a, T>(
 /// Turns a required NUL-terminated string into its bytes.
 ///
 /// # Safety
-/// It is NULL, or points to bytes that end with a NUL.
+/// The pointer is NULL, or points to bytes that end with a NUL.
 pub(crate) unsafe fn given_bytes<'a>(
     pointer: *const c_char,
     what: &'static str,
@@ -238,7 +240,7 @@ pub(crate) unsafe fn given_counted<'a>(
 /// rejects invalid UTF-8 with the right error, showing U+FFFD in its place.
 ///
 /// # Safety
-/// As `given_bytes`.
+/// As for `given_bytes`.
 pub(crate) unsafe fn given_text<'a>(
     pointer: *const c_char,
     what: &'static str,
@@ -247,8 +249,8 @@ pub(crate) unsafe fn given_text<'a>(
     Ok(String::from_utf8_lossy(unsafe { given_bytes(pointer, what)? }))
 }
 
-/// Writes a struct that begins with its size. The caller sets that size, and only as much is written, so that programs
-/// built when the struct was shorter keep working. `first` is its length in the first release; a smaller size is an
+/// Writes a struct that begins with its size. The caller sets that size, and no more is written, so that programs built
+/// when the struct was shorter keep working. `first` is the struct's length in the first release; a smaller size is an
 /// error.
 ///
 /// # Safety
@@ -259,7 +261,7 @@ pub(crate) unsafe fn write_sized<T>(pointer: *mut T, first: usize, value: &T) ->
     if pointer.is_null() {
         return Err(Failure::Misuse("the output struct is NULL"));
     }
-    // SAFETY: as the caller promises. Only the size is read until it is known that the rest is there.
+    // SAFETY: as the caller promises. Only the size is read, until the check shows that the rest exists.
     let size = unsafe { pointer.cast::<usize>().read() };
     if size < first {
         return Err(Failure::Misuse("the output struct's size is not set to its sizeof"));
@@ -272,7 +274,7 @@ pub(crate) unsafe fn write_sized<T>(pointer: *mut T, first: usize, value: &T) ->
     Ok(())
 }
 
-/// The length of a `repr(C)` struct up to and including a field: the last one in the first release.
+/// The length of a `repr(C)` struct up to and including a field, which is the last field of the first release.
 macro_rules! length_with {
     ($type:ty, $field:ident: $field_type:ty) => {
         core::mem::offset_of!($type, $field) + size_of::<$field_type>()

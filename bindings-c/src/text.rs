@@ -13,8 +13,8 @@ pub const POLYFLAKE_ID_TEXT_SIZE: usize = 37;
 
 /// Writes an ID as text, with a NUL, into the capacity bytes at text. POLYFLAKE_ID_TEXT_SIZE bytes are always enough.
 /// format is "decimal", "hex", "base32" (Crockford, 13 digits), "base36", "base58" (Bitcoin alphabet), "base62" (11
-/// digits), "uuid" (a UUID of version 8, for columns of that type), "bwmarrin-base32" or "bwmarrin-base58" (the alphabets of
-/// the Go package bwmarrin/snowflake). Texts in base32, base62 and uuid sort in the order of the IDs.
+/// digits), "uuid" (a UUID of version 8, for columns of that type), "bwmarrin-base32" or "bwmarrin-base58" (the
+/// alphabets of the Go package bwmarrin/snowflake). Texts in base32, base62 and uuid sort in the order of the IDs.
 ///
 /// Returns POLYFLAKE_INVALID_OPTION for any other format, or if capacity is too small.
 #[unsafe(no_mangle)]
@@ -33,11 +33,11 @@ pub unsafe extern "C" fn polyflake_id_write(
     })
 }
 
-/// Reads an ID from text, as written by polyflake_id_write or by other programs. Reads hex, base32, base36 and uuid in
-/// upper and lower case.
+/// Reads an ID from text, as written by polyflake_id_write or by other programs. Hex, base32, base36 and uuid are read
+/// in upper and lower case.
 ///
-/// Returns POLYFLAKE_INVALID_ID for an invalid character, a number of more than 64 bits or a UUID that no ID is written as,
-/// with the position in the message, or POLYFLAKE_INVALID_OPTION for any other format.
+/// Returns POLYFLAKE_INVALID_ID for an invalid character, a number of more than 64 bits or a UUID that does not stand
+/// for an ID, with the position in the message, or POLYFLAKE_INVALID_OPTION for any other format.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_id_read(
     text: *const c_char,
@@ -83,14 +83,15 @@ pub extern "C" fn polyflake_preset_count() -> usize {
     PRESETS.len()
 }
 
-/// Returns the name of the preset at index, counted from 0, as a static string; NULL past the last.
+/// Returns the name of the preset at index, counted from 0, or NULL if index is past the last preset. The string is
+/// static.
 #[unsafe(no_mangle)]
 pub extern "C" fn polyflake_preset_name(index: usize) -> *const c_char {
     PRESET_NAMES.get(index).map_or(core::ptr::null(), |name| name.as_ptr().cast())
 }
 
-/// The core's names, with the NUL that C needs. Built at compile time: after a fork during lazy initialization, the child
-/// would wait forever for a thread that it does not have.
+/// The core's names, with the NUL that C needs. They are built at compile time, because after a fork during lazy
+/// initialization, the child would wait forever for a thread that it does not have.
 static PRESET_NAMES: [[u8; POLYFLAKE_NAME_SIZE]; PRESETS.len()] = {
     let mut names = [[0; POLYFLAKE_NAME_SIZE]; PRESETS.len()];
     let mut n = 0;

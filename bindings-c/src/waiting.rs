@@ -1,4 +1,4 @@
-//! Calls that wait in the caller's own way, without a thread for each.
+//! Calls that wait in the caller's own way, without blocking a thread each.
 
 use core::time::Duration;
 use std::sync::Mutex;
@@ -8,17 +8,17 @@ use polyflake::{Polled, ThreadWait, Wait, Waiting};
 use crate::snowflake::{SNOWFLAKE, polyflake_snowflake, room, with};
 use crate::status::{Failure, given, guard, output, polyflake_detail, polyflake_status};
 
-/// A call that waits in the caller's own way: in an event loop, or in a runtime that has cheaper threads than the
-/// system's. While it waits it has a place among all calls of the process that wait for the same IDs. It may move between
-/// threads, but only one may poll it at a time.
+/// A call that waits in the caller's own way: in an event loop, or in a runtime whose threads are cheaper than the
+/// system's. While the call waits, it has a place in the queue of all calls in the process that wait for the same IDs.
+/// It may move between threads, but only one thread may poll it at a time.
 #[derive(Debug)]
 pub struct polyflake_waiting {
     ids: *const polyflake_snowflake,
     waiting: Mutex<Waiting>,
 }
 
-/// Makes a call that waits in the caller's own way, to be polled by polyflake_waiting_poll. It may be used for one call
-/// after another. The Snowflake must not be freed before it.
+/// Creates a call that waits in the caller's own way. Poll it with polyflake_waiting_poll. It can be reused for one
+/// call after another. Free it before the Snowflake.
 ///
 /// Returns POLYFLAKE_INVALID_OPTION if a pointer is NULL.
 #[unsafe(no_mangle)]
@@ -36,14 +36,17 @@ pub unsafe extern "C" fn polyflake_waiting_new(
     })
 }
 
-/// Writes up to n IDs to the array at ids, and how many these are to *filled. If *filled is 0, there are none yet: poll
-/// again once *pause_ns have passed (if n is 0, the call is done). It does not wait for the clock itself, but for the disk where there is a state file.
+/// Writes up to n IDs to the array at ids, and their number to *filled. If *filled is 0, no ID is free yet: poll again
+/// after *pause_ns (if n is 0, the call is done). The poll does not wait for the clock, but if there is a state file,
+/// it may wait for the disk.
 ///
-/// waited_ns is how long the call has waited since it last got IDs, in real time; 0 at first. While it waits, another
-/// thread may take IDs for it, so n must not be smaller when it polls again. The IDs of one poll are of one node.
+/// waited_ns is the real time that the call has waited since it last got IDs, or 0 at first. While the call waits,
+/// another thread may take IDs for it, so n must not be smaller in the next poll. All IDs from one poll have the same
+/// node.
 ///
-/// Returns what polyflake_next_id returns, POLYFLAKE_SEQUENCE_EXHAUSTED once waited_ns has reached max_wait_ms; and
-/// POLYFLAKE_INVALID_OPTION while it is being polled, by another thread or from its Snowflake's own clock.
+/// Returns the statuses of polyflake_next_id, with POLYFLAKE_SEQUENCE_EXHAUSTED once waited_ns has reached max_wait_ms;
+/// or POLYFLAKE_INVALID_OPTION if the call is already being polled, by another thread or from the Snowflake's own
+/// clock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_waiting_poll(
     waiting: *const polyflake_waiting,
@@ -64,9 +67,9 @@ pub unsafe extern "C" fn polyflake_waiting_poll(
                 output(pause_ns, "pause_ns is NULL")?,
             )
         };
-        // SAFETY: the Snowflake is not freed before, as the header requires.
+        // SAFETY: the Snowflake has not been freed yet, as the header requires.
         let snowflake = unsafe { given(waiting.ids, SNOWFLAKE)? };
-        // Not `lock`: the clock may be the caller's, and poll it again.
+        // Not `lock`, because a custom clock may poll the same call again.
         let mut state = waiting.waiting.try_lock().map_err(|_| Failure::Misuse("waiting is being polled"))?;
         let waited = (waited_ns > 0).then_some(Duration::from_nanos(waited_ns));
         let mut poll =
@@ -74,17 +77,17 @@ pub unsafe extern "C" fn polyflake_waiting_poll(
         let mut polled = poll(waited)?;
         if let Polled::Disk(bound_move) = polled {
             if let Err(error) = bound_move.run() {
-                // The call is over, and leaves its place: what is taken for it from here on would be the next one's.
+                // The call is over and gives up its place: IDs taken for it from now on would go to the next call.
                 *state = Waiting::default();
                 return Err(error.into());
             }
-            // The same call.
+            // Not 0, because this is still the same call.
             polled = poll(Some(waited.unwrap_or(Duration::from_nanos(1))))?;
         }
         let (count, pause) = match polled {
             Polled::Filled(count) => (count, Duration::ZERO),
             Polled::Pause(pause) => (0, pause),
-            // Another process was faster, and used up what the disk had brought.
+            // Another process was faster and used up everything below the new bound.
             Polled::Disk(_) => (0, Duration::from_nanos(1)),
         };
         filled.write(count);
@@ -93,14 +96,14 @@ pub unsafe extern "C" fn polyflake_waiting_poll(
     })
 }
 
-/// Blocks the calling thread for ns, as exactly as polyflake_next_id waits: it sleeps, and spins in the last 0.1 ms. For
-/// runtimes whose own timers are too coarse for the end of a wait.
+/// Blocks the calling thread for ns, as precisely as polyflake_next_id waits: it sleeps, then spins for the last
+/// 0.1 ms. Use it in runtimes whose own timers are too coarse for the end of a wait.
 #[unsafe(no_mangle)]
 pub extern "C" fn polyflake_pause(ns: u64) {
     guard(core::ptr::null_mut(), || Ok(ThreadWait::new().pause(Duration::from_nanos(ns))?));
 }
 
-/// Frees a call that waits: it leaves its place to those behind it. Does nothing for NULL.
+/// Frees a waiting call, which gives up its place in the queue. Does nothing for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_waiting_free(waiting: *mut polyflake_waiting) {
     if !waiting.is_null() {
