@@ -10,7 +10,7 @@ import (
 
 type clock = func() (time.Time, error)
 
-// clockFailure is the reason why a caller's clock returned no time: an error or a panic.
+// clockFailure is the error or panic of a custom clock that returned no time.
 type clockFailure struct {
 	err      error
 	panicked bool
@@ -18,7 +18,7 @@ type clockFailure struct {
 }
 
 // polyflakeReadGoClock reads the clock behind a [cgo.Handle]. It returns 0, or the handle of a [clockFailure]. It
-// recovers a panic, since none may cross the library; [failed] panics with the same value again.
+// recovers panics, since none may cross the library; [failed] panics again with the same value.
 //
 //export polyflakeReadGoClock
 func polyflakeReadGoClock(handle C.uintptr_t, unixMs *C.int64_t) (failure C.uintptr_t) {
@@ -45,7 +45,7 @@ func polyflakeReadGoClock(handle C.uintptr_t, unixMs *C.int64_t) (failure C.uint
 	return C.uintptr_t(cgo.NewHandle(clockFailure{err: err}))
 }
 
-// unixTime converts a time to the library's form: Unix ms, rounded down, and the remaining nanoseconds.
+// unixTime converts a time to Unix ms, rounded down, and the remaining nanoseconds.
 func unixTime(t time.Time) (ms int64, nanoseconds uint32, err error) {
 	ms = t.UnixMilli()
 	if time.UnixMilli(ms).Unix() != t.Unix() { // it wrapped

@@ -12,7 +12,7 @@ import (
 
 var hasWarned atomic.Bool
 
-// warnOfCopies logs, once, that the process has loaded another copy of the library, which keeps separate cursors.
+// warnOfCopies logs a warning, once, if the process has loaded another copy of the library, which has its own cursors.
 func warnOfCopies() {
 	if hasWarned.Load() {
 		return

@@ -31,9 +31,9 @@ import (
 	"unsafe"
 )
 
-// Counter issues numbers that count up, each once: 1, 2, 3 and so on, for order numbers or as a table's keys. A store
-// hands them out in segments, so that most numbers need no round trip. Get one from [OpenCounter]. Any number of
-// goroutines may use it at the same time.
+// Counter issues numbers that count up, each of them once: 1, 2, 3 and so on, for order numbers or as a table's keys. A
+// store hands them out in segments, so that most numbers need no round trip. Get a Counter from [OpenCounter]. Any
+// number of goroutines may use it at the same time.
 //
 // No number is issued twice, by any process, as long as the store does not lose a write it has acknowledged. With one
 // store, each number is greater than every number that this process got before the call began. A process that ends
@@ -44,7 +44,7 @@ import (
 //
 // The zero Counter is closed. A Counter must not be copied.
 type Counter struct {
-	// It is nil once closed. A call holds the cCounter that it found here until it returns.
+	// nil once the Counter is closed. A call holds the cCounter that it found here until it returns.
 	open atomic.Pointer[cCounter]
 	name string
 }
@@ -52,7 +52,7 @@ type Counter struct {
 // cCounter owns the C object, like cSnowflake.
 type cCounter struct {
 	pointer *C.polyflake_counter
-	address C.uintptr_t // the same: see shim.h
+	address C.uintptr_t // the same address: see shim.h
 	// Keeps a Go pointer in the struct: see cSnowflake.
 	name  string
 	queue counterQueue
@@ -62,17 +62,17 @@ type cCounter struct {
 // CounterOption is an option of [OpenCounter]. A later value replaces an earlier one, except for [CounterStore].
 type CounterOption func(*storeSettings) error
 
-// OpenCounter opens the counter with a name of 1 to 100 characters. It creates the counter if the store has none, and
-// waits until it can give a number, for at most [CounterMaxWait].
+// OpenCounter opens the counter with a name of 1 to 100 characters. It creates the counter if the store does not have
+// it, and waits for at most [CounterMaxWait] until the counter can issue a number.
 //
 //	orders, err := polyflake.OpenCounter("orders", polyflake.CounterStore("postgres://host/shop"))
 //	number, err := orders.NextID()
 //
 // Counters in one process with the same stores and name share the numbers in hand. Events are logged: see [LogLeases].
 //
-// It returns [ErrInvalidOption] for an invalid option, without a store, if the stores differ in order or number from
-// those that the counter began with, and if this process uses the counter with another start or step; and
-// [ErrCounterUnavailable] if the store cannot be reached or will not give numbers.
+// It returns [ErrInvalidOption] if an option is invalid, if no store is given, if the stores differ in order or number
+// from those that the counter began with, or if this process already uses the counter with another start or step. It
+// returns [ErrCounterUnavailable] if the store cannot be reached or refuses to hand out numbers.
 func OpenCounter(name string, options ...CounterOption) (*Counter, error) {
 	s := storeSettings{C.polyflake_options_new(), defaultMaxWait}
 	defer C.polyflake_options_free(s.options)
@@ -97,24 +97,24 @@ func OpenCounter(name string, options ...CounterOption) (*Counter, error) {
 }
 
 // OpenCounterContext is like [OpenCounter], but stops waiting and returns the context's error when the context is done.
-// The attempt then continues in the background, on one thread, and anything it opens is closed. If the context is done
-// before the call, nothing is opened.
+// The attempt then continues in the background, on one thread, and closes the Counter if it succeeds. If the context is
+// done before the call, nothing is opened.
 func OpenCounterContext(ctx context.Context, name string, options ...CounterOption) (*Counter, error) {
 	return openContext(ctx, func() (*Counter, error) { return OpenCounter(name, options...) })
 }
 
-// CounterSet sets an option by name, from text, for values that come from a configuration. Names and texts are the same in
-// every language. The names are store, start, step and max_wait_ms. [OpenCounter] returns [ErrInvalidOption] for any other
-// name.
+// CounterSet sets an option by its name, from text, for values from a configuration. Names and texts are the same in
+// every language. The names are store, start, step and max_wait_ms. [OpenCounter] returns [ErrInvalidOption] for any
+// other name.
 func CounterSet(name, value string) CounterOption {
 	return func(s *storeSettings) error {
 		return s.set(name, value)
 	}
 }
 
-// CounterStore adds the addresses of stores, such as "redis://host/0"; there must be one. Several stores share the
-// numbers out: calls go to each in turn, and to the others while one is down, so numbers are unique, but not ordered.
-// Every process must name them in the same order.
+// CounterStore adds the addresses of stores, such as "redis://host/0". At least one store is required. Several stores
+// share the numbers out: calls go to each store in turn, and to the others while one is down, so numbers are unique,
+// but not ordered. Every process must name the stores in the same order.
 func CounterStore(addresses ...string) CounterOption {
 	return func(s *storeSettings) error {
 		for _, address := range addresses {
@@ -126,7 +126,7 @@ func CounterStore(addresses ...string) CounterOption {
 	}
 }
 
-// CounterStart sets the first number, if the store has no such counter yet: 1 to 2^63-1. The default is 1.
+// CounterStart sets the first number, if the store does not have the counter yet: 1 to 2^63-1. The default is 1.
 func CounterStart(number ID) CounterOption {
 	return CounterSet("start", number.String())
 }
@@ -144,17 +144,18 @@ func CounterMaxWait(d time.Duration) CounterOption {
 	return CounterSet("max_wait_ms", milliseconds(d))
 }
 
-// NextID returns the next number. If none is in hand, it waits for the store, for at most [CounterMaxWait].
+// NextID returns the next number. If no number is in hand, it waits for the store, for at most [CounterMaxWait].
 //
-// It returns [ErrCounterUnavailable] if the store gave none in that time, and at once if waiting does not help: the
-// store refuses, somebody removed the counter, or it has reached 2^63-1. It returns [ErrClosed] after [Counter.Close].
+// It returns [ErrCounterUnavailable] if the store hands out no number within that time, and at once if waiting does not
+// help: the store refuses, the counter was removed, or it has reached 2^63-1. It returns [ErrClosed] after
+// [Counter.Close].
 func (c *Counter) NextID() (ID, error) {
 	return c.next(context.Background())
 }
 
-// NextIDContext is like [Counter.NextID], but stops waiting and returns the context's error when the context is done. If the
-// context is done before the call, it takes no number, even if one is in hand. A number that was taken for the call before
-// its context ended is lost, never repeated.
+// NextIDContext is like [Counter.NextID], but stops waiting and returns the context's error when the context is done.
+// If the context is done before the call, it takes no number, even if one is in hand. A number that was taken for the
+// call before its context ended is lost, never repeated.
 func (c *Counter) NextIDContext(ctx context.Context) (ID, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -179,9 +180,9 @@ func (c *Counter) next(ctx context.Context) (ID, error) {
 	return room[0], nil
 }
 
-// TryNextID returns the next number without waiting for the store. It returns [ErrCounterUnavailable] if none is in
-// hand; meanwhile, the store is asked for more. With a step of 1, that is always so. It returns [ErrClosed] after
-// [Counter.Close].
+// TryNextID returns the next number without waiting for the store. It returns [ErrCounterUnavailable] if no number is
+// in hand; meanwhile, the library asks the store for more. With a step of 1, this is always so. It returns [ErrClosed]
+// after [Counter.Close].
 func (c *Counter) TryNextID() (ID, error) {
 	open := c.open.Load()
 	if open == nil {
@@ -195,16 +196,17 @@ func (c *Counter) TryNextID() (ID, error) {
 	return ID(result.id), nil
 }
 
-// NextIDs returns n numbers, much faster than n calls of [Counter.NextID]. They increase (with one store), and may have
-// gaps between them: see [Counter.NextBlock]. After an error, the numbers that the call had already taken are lost,
-// never repeated.
+// NextIDs returns n numbers, much faster than n calls of [Counter.NextID]. With one store, they increase. There may be
+// gaps between them; for numbers without gaps, see [Counter.NextBlock]. After an error, the numbers that the call had
+// already taken are lost, never repeated.
 //
 // It returns the errors of NextID, and [ErrInvalidOption] unless n is 1 to [MaxBatch].
 func (c *Counter) NextIDs(n int) ([]ID, error) {
 	return c.NextIDsContext(context.Background(), n)
 }
 
-// NextIDsContext is like [Counter.NextIDs], but waits no longer than the context allows, as [Counter.NextIDContext].
+// NextIDsContext is like [Counter.NextIDs], but stops waiting when the context is done, as [Counter.NextIDContext]
+// does.
 func (c *Counter) NextIDsContext(ctx context.Context, n int) ([]ID, error) {
 	detail := newDetail()
 	if err := check(C.polyflake_check_batch(C.int64_t(n), &detail), &detail); err != nil {
@@ -217,13 +219,13 @@ func (c *Counter) NextIDsContext(ctx context.Context, n int) ([]ID, error) {
 	return numbers, nil
 }
 
-// Fill is like [Counter.NextIDs], but fills an existing slice of any length. After an error, the contents of the slice are
-// meaningless.
+// Fill is like [Counter.NextIDs], but fills an existing slice of any length. After an error, the contents of the slice
+// are meaningless.
 func (c *Counter) Fill(numbers []ID) error {
 	return c.FillContext(context.Background(), numbers)
 }
 
-// FillContext is like [Counter.Fill], but waits no longer than the context allows, as [Counter.NextIDContext].
+// FillContext is like [Counter.Fill], but stops waiting when the context is done, as [Counter.NextIDContext] does.
 func (c *Counter) FillContext(ctx context.Context, numbers []ID) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -235,17 +237,17 @@ func (c *Counter) FillContext(ctx context.Context, numbers []ID) error {
 	return open.fill(ctx, numbers)
 }
 
-// NextBlock returns the first of n consecutive numbers; the last is that plus n-1. If fewer than n are left in hand,
-// those are skipped, and the store is asked.
+// NextBlock returns the first of n consecutive numbers; the last is first+n-1. If fewer than n numbers are left in
+// hand, they are skipped, and the store is asked for more.
 //
-// It returns the errors of [Counter.NextID], and [ErrInvalidOption] unless n is 1 to [MaxBatch], or with several
-// stores, whose numbers are not consecutive.
+// It returns the errors of [Counter.NextID], and [ErrInvalidOption] unless n is 1 to [MaxBatch], or if the counter has
+// several stores, whose numbers are not consecutive.
 func (c *Counter) NextBlock(n int) (first ID, err error) {
 	return c.NextBlockContext(context.Background(), n)
 }
 
-// NextBlockContext is like [Counter.NextBlock], but waits no longer than the context allows, as [Counter.NextIDContext]. The
-// numbers of a call whose context ended are lost, never repeated.
+// NextBlockContext is like [Counter.NextBlock], but stops waiting when the context is done, as [Counter.NextIDContext]
+// does. The numbers of a call whose context ended are lost, never repeated.
 func (c *Counter) NextBlockContext(ctx context.Context, n int) (first ID, err error) {
 	if open := c.open.Load(); open != nil && ctx.Done() == nil && open.store.enter() {
 		defer open.store.leave()
@@ -254,7 +256,7 @@ func (c *Counter) NextBlockContext(ctx context.Context, n int) (first ID, err er
 	return c.nextBlockLater(ctx, n)
 }
 
-// nextBlockLater waits in Go. Its closure would cost an allocation in NextBlockContext.
+// nextBlockLater waits in Go. It is separate because its closure would cost NextBlockContext an allocation.
 func (c *Counter) nextBlockLater(ctx context.Context, n int) (ID, error) {
 	return askStore(ctx, c, func(open *cCounter) (ID, error) { return open.nextBlock(n) })
 }
@@ -284,8 +286,8 @@ func (c *Counter) Name() string {
 	return c.name
 }
 
-// Peek returns the highest number that the store has handed out, in segments, to any process; 0 before the first. It
-// queries the store.
+// Peek returns the highest number that the store has handed out, in segments, to any process, or 0 before the first
+// segment. It queries the store.
 //
 // It returns [ErrCounterUnavailable] if the store cannot be reached within [CounterMaxWait] or has no such counter, or
 // [ErrClosed].
@@ -298,8 +300,8 @@ func (c *Counter) Peek() (ID, error) {
 	})
 }
 
-// Raise makes sure that the store hands out no number up to this one any more, to any process. This process gives up
-// its numbers in hand; other processes use theirs up. It changes nothing if the counter is already higher.
+// Raise moves the counter above number: from then on, the store hands out only greater numbers. This process gives up
+// its numbers in hand; other processes use theirs up. Raise changes nothing if the counter is already higher.
 //
 // It returns the errors of [Counter.Peek], and [ErrInvalidOption] unless the number is 1 to 2^63-1.
 func (c *Counter) Raise(number ID) error {
@@ -310,8 +312,8 @@ func (c *Counter) Raise(number ID) error {
 	return err
 }
 
-// Remove deletes the counter from the store, and returns whether it existed. The next open begins at its start again,
-// and numbers repeat. From then on, this process's Counters with that name issue none.
+// Remove deletes the counter from the store, and returns whether it existed. A process that opens the counter later
+// begins at its start again, so numbers repeat. From then on, this process's Counters with that name issue no numbers.
 //
 // It returns the errors of [Counter.Peek].
 func (c *Counter) Remove() (existed bool, err error) {
@@ -323,23 +325,23 @@ func (c *Counter) Remove() (existed bool, err error) {
 	})
 }
 
-// CounterStats holds counters for monitoring. They count since the first Counter with that name was opened, for the
-// whole process. Get them from [Counter.Stats].
+// CounterStats holds statistics for monitoring, for the whole process, since the first Counter with that name was
+// opened. Get them from [Counter.Stats].
 type CounterStats struct {
 	// InHand is how many numbers are in hand.
 	InHand uint64
 	// Step is how many numbers the next segment has.
 	Step uint64
-	// Segments is how often the store gave numbers.
+	// Segments is how often the store handed out numbers.
 	Segments uint64
-	// Skipped is how many numbers were skipped, so that a block is one run and numbers keep increasing.
+	// Skipped is how many numbers were skipped to keep blocks consecutive and numbers increasing.
 	Skipped uint64
-	// Waits is how often a call found no number in hand, and waited or failed. Calls that share a request to the store
+	// Waits is how often a call found no number in hand and waited or failed. Calls that share a request to the store
 	// count once.
 	Waits uint64
 }
 
-// Stats reads the counters for monitoring. It returns [ErrClosed] after [Counter.Close].
+// Stats returns the statistics for monitoring. It returns [ErrClosed] after [Counter.Close].
 func (c *Counter) Stats() (CounterStats, error) {
 	open := c.open.Load()
 	if open == nil {
@@ -352,13 +354,13 @@ func (c *Counter) Stats() (CounterStats, error) {
 	}, err
 }
 
-// Close closes the Counter. From then on, calls return [ErrClosed], even those that are waiting. The last Counter with
-// a name in this process gives back the rest of its last segment: it waits for the store, for at most 5 s. The garbage
-// collector frees its memory, including that of a Counter that is never closed. Close never fails. Closing again does
+// Close closes the Counter. From then on, calls return [ErrClosed], even those that are waiting. Closing the last
+// Counter with a name in this process returns the rest of its last segment to the store, waiting for at most 5 s. The
+// garbage collector frees the memory, even if the Counter is never closed. Close never fails. Closing again does
 // nothing.
 func (c *Counter) Close() error {
 	if open := c.open.Swap(nil); open != nil {
-		open.queue.close() // first: the store may take its time
+		open.queue.close() // first, because the store may be slow
 		close(open.store.closed)
 		C.polyflake_counter_close(open.pointer)
 		runtime.KeepAlive(open)
@@ -391,9 +393,9 @@ func askStore[T any](ctx context.Context, c *Counter, call func(*cCounter) (T, e
 	})
 }
 
-// whyLate says why a call has waited in vain for its turn to query the store.
+// whyLate returns the reason that a call has waited in vain for its turn to query the store.
 func (c *cCounter) whyLate() error {
-	// With numbers in hand, the library would return one instead.
+	// With numbers in hand, the library would return a number instead of an error.
 	if read, err := c.counts(); err == nil && read.in_hand == 0 {
 		result := C.polyflake_go_counter_try_next_id(c.address)
 		runtime.KeepAlive(c)

@@ -35,23 +35,24 @@ const (
 	ErrClockMovedBackwards Code = C.POLYFLAKE_CLOCK_MOVED_BACKWARDS
 	// ErrSequenceExhausted means that no ID became available within the time that the call may wait.
 	ErrSequenceExhausted Code = C.POLYFLAKE_SEQUENCE_EXHAUSTED
-	// ErrForked means that a parent process made the Snowflake or the Sequences.
+	// ErrForked means that a parent process created the Snowflake or the Sequences.
 	ErrForked Code = C.POLYFLAKE_FORKED
-	// ErrClockFailed means that the caller's clock returned an error, which [errors.Is] and [errors.As] find too.
+	// ErrClockFailed means that the custom clock returned an error, which [errors.Is] and [errors.As] find too.
 	ErrClockFailed Code = C.POLYFLAKE_CLOCK_FAILED
-	// ErrStateFile means that a state file cannot be opened, created or synced, is damaged, belongs to another layout or
-	// node, was renamed, deleted or replaced, or is far ahead of the clock; see [State].
+	// ErrStateFile means that a state file cannot be opened, created or synced, is damaged, belongs to another layout
+	// or node, was renamed, deleted or replaced, or is far ahead of the clock; see [State].
 	ErrStateFile Code = C.POLYFLAKE_STATE_FILE
-	// ErrLeaseUnavailable means that no node is free to be leased, that another process has the [Sequences], or that the
-	// store cannot be reached. The message says which of them.
+	// ErrLeaseUnavailable means that no node is free to be leased, that another process has the [Sequences], or that
+	// the store cannot be reached. The message says which.
 	ErrLeaseUnavailable Code = C.POLYFLAKE_LEASE_UNAVAILABLE
-	// ErrLeaseLost means that the lease has expired and the store has not renewed it in the time that the call may wait.
-	// The Snowflake recovers by itself once the store has renewed it or given another node, and so do [Sequences].
+	// ErrLeaseLost means that the lease has expired and the store has not renewed it in the time that the call may
+	// wait. The Snowflake or the [Sequences] recover by themselves once the store renews the lease or, for a Snowflake,
+	// assigns another node.
 	ErrLeaseLost Code = C.POLYFLAKE_LEASE_LOST
 	// ErrClosed means that the Snowflake, Counter or Sequences was closed, before the call or while it waited.
 	ErrClosed Code = C.POLYFLAKE_CLOSED
-	// ErrCounterUnavailable means that a counter, or a section of [Sequences], gives no number: its store gave none in the
-	// time that the call may wait or refuses to, or the numbers have reached their end.
+	// ErrCounterUnavailable means that a counter or a section of [Sequences] has no number: the store refuses, handed
+	// out none in the time that the call may wait, or the numbers have reached their end.
 	ErrCounterUnavailable Code = C.POLYFLAKE_COUNTER_UNAVAILABLE
 	// ErrInternal means a bug in Polyflake; it is never the caller's fault.
 	ErrInternal Code = C.POLYFLAKE_INTERNAL
@@ -62,7 +63,7 @@ func (c Code) Name() string {
 	return C.GoString(C.polyflake_status_name(C.polyflake_status(c)))
 }
 
-// Error says what the code means, without values.
+// Error returns the meaning of the code, without values.
 func (c Code) Error() string {
 	return "polyflake: " + c.words()
 }
@@ -83,9 +84,9 @@ type Error struct {
 	// BehindMs is how many ms the clock is behind the last ID, for [ErrClockMovedBackwards]; otherwise 0.
 	BehindMs uint64
 	// RetryAfterMs is how many ms the clock must advance before the next ID, for [ErrClockMovedBackwards] and
-	// [ErrSequenceExhausted]; in how many ms the store is queried again, for [ErrLeaseLost]; otherwise 0.
+	// [ErrSequenceExhausted]; how many ms it takes until the store is queried again, for [ErrLeaseLost]; otherwise 0.
 	RetryAfterMs uint64
-	// Err is the error of the caller's clock, for [ErrClockFailed]; otherwise nil.
+	// Err is the error of the custom clock, for [ErrClockFailed]; otherwise nil.
 	Err error
 }
 
@@ -135,7 +136,7 @@ func newDetail() C.polyflake_detail {
 	return C.polyflake_detail{size: C.sizeof_polyflake_detail}
 }
 
-// check turns a status into an error: nil for POLYFLAKE_OK.
+// check turns a status into an error, which is nil for POLYFLAKE_OK.
 func check(status C.polyflake_status, detail *C.polyflake_detail) error {
 	if status == C.POLYFLAKE_OK {
 		return nil
@@ -150,8 +151,8 @@ func detailed(status C.polyflake_status, detail *C.polyflake_detail) *Error {
 	return e
 }
 
-// failed frees a failure and turns it into an error: nil for NULL. If the caller's clock panicked, it panics again, in
-// the goroutine that made the call.
+// failed frees a failure and turns it into an error, which is nil for NULL. If the custom clock panicked, failed panics
+// again, in the goroutine that made the call.
 func failed(failure *C.polyflake_go_failure) error {
 	if failure == nil {
 		return nil

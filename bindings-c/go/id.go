@@ -16,16 +16,16 @@ import (
 	"strconv"
 )
 
-// ID is the ID of a Snowflake, or the number of a Counter or of Sequences. It is a string of decimal digits in text and
-// JSON, since JavaScript rounds such large numbers, and a BIGINT in a database.
+// ID is an ID from a Snowflake, or a number from a Counter or Sequences. In text and JSON, it is a string of decimal
+// digits, because JavaScript rounds such large numbers. In a database, it is a BIGINT.
 type ID uint64
 
-// IDGenerator generates unique IDs: a [Snowflake], a [Counter], or your own generator. A function that works with any
-// of them takes this type.
+// IDGenerator generates unique IDs. It is a [Snowflake], a [Counter], or your own generator. Functions that work with
+// any of them take this type.
 type IDGenerator interface {
 	// NextID returns the next ID.
 	NextID() (ID, error)
-	// NextIDs returns n IDs. After an error, those that the call had already taken are lost, never repeated.
+	// NextIDs returns n IDs. After an error, the IDs that the call had already taken are lost, never repeated.
 	NextIDs(n int) ([]ID, error)
 }
 
@@ -52,8 +52,8 @@ const (
 	UUID = "uuid"
 	// BwmarrinBase32 has the alphabet of the Base32 method of github.com/bwmarrin/snowflake.
 	BwmarrinBase32 = "bwmarrin-base32"
-	// BwmarrinBase58 has the alphabet of the Base58 method of github.com/bwmarrin/snowflake. [Base58] reads such a text as
-	// another ID, without an error.
+	// BwmarrinBase58 has the alphabet of the Base58 method of github.com/bwmarrin/snowflake. [Base58] reads such a text
+	// as a different ID, without an error.
 	BwmarrinBase58 = "bwmarrin-base58"
 )
 

@@ -29,9 +29,9 @@ import (
 	"weak"
 )
 
-// Layout is the meaning of an ID's bits: its fields from the highest bit down, the epoch, and the length of a tick. Get
-// one from [ParseLayout]. It is a value: it can be compared with == and used as a map key, and it prints and marshals
-// as its text. Any number of goroutines may use it.
+// Layout is the meaning of an ID's bits: the fields from the highest bit down, the epoch, and the length of a tick. Get
+// a Layout from [ParseLayout]. Layouts are values: they can be compared with == and used as map keys, and they print
+// and marshal as their text. Any number of goroutines may use a Layout.
 //
 // The zero Layout has no fields, and every function that takes a layout returns an error for it.
 type Layout struct {
@@ -44,7 +44,7 @@ type layoutData struct {
 	text   string
 	info   C.polyflake_layout_info
 	fields []Field
-	// The same fields' positions in an ID, for Decode. The node's fields begin with the highest.
+	// The positions of the same fields in an ID, for Decode. The node fields begin with the highest.
 	timestamp, sequence bits
 	nodes               []bits
 }
@@ -54,7 +54,7 @@ type bits struct {
 	shift, width uint8
 }
 
-// nodeMask has the bits of all node fields.
+// nodeMask returns a mask of all node fields.
 func (l Layout) nodeMask() (mask ID) {
 	for _, node := range l.data.nodes {
 		mask |= ID(node.mask)
@@ -158,7 +158,7 @@ func layoutText(c *C.polyflake_layout) (string, error) {
 // Maps the text of a layout to its weak.Pointer[layoutData].
 var layouts sync.Map
 
-// intern returns the only live layoutData with this text: data itself if there was none.
+// intern returns the only live layoutData with this text, which is data itself if there was no other.
 func intern(data *layoutData) *layoutData {
 	made := weak.Make(data)
 	type owned struct {
@@ -285,7 +285,7 @@ func (l Layout) NodeBits() int {
 // Decode decodes an ID. It returns [ErrInvalidID] if the ID has bits outside the layout.
 func (l Layout) Decode(id ID) (decoded Decoded, err error) {
 	data := l.properties()
-	// The zero Layout has 0 bits, and no ID.
+	// The zero Layout has 0 bits, and no ID fits it.
 	if uint64(id)>>data.info.total_bits != 0 || data.c == nil {
 		return decoded, l.refuse(id)
 	}
@@ -393,7 +393,7 @@ type Decoded struct {
 	Sequence uint64
 	// Layout is the layout that the ID was decoded with.
 	Layout Layout
-	// The values of the node fields, the highest first: an array, since maps cannot be compared.
+	// The values of the node fields, the highest first. An array, because maps cannot be compared.
 	fields [C.POLYFLAKE_MAX_NODE_FIELDS]uint64
 }
 

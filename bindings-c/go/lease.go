@@ -12,35 +12,35 @@ import (
 	"time"
 )
 
-// Lease leases the node from a store that all processes can reach, such as "redis://host/0". [Node] is then optional;
-// [NodeFields] narrows the choice, and a complete node is leased as that one.
+// Lease leases the node from a store that all processes can reach, such as "redis://host/0". [Node] is then optional.
+// [NodeFields] narrows the choice; if the whole node is set, exactly that node is leased.
 //
 // [New] waits for a node, for at most the address's wait (its ttl + 5 s, so 35 s by default), and returns
 // [ErrLeaseUnavailable] if none is free or the store cannot be reached. Snowflakes in one process with the same address
-// and layout share one lease. While the store cannot be reached, IDs are issued up to the lease's bound; then calls
-// return [ErrLeaseLost], until the store has renewed the lease or has given another node. [Snowflake.Close] gives the
+// and layout share one lease. While the store cannot be reached, IDs are issued up to the lease's bound. After that,
+// calls return [ErrLeaseLost] until the store renews the lease or assigns another node. [Snowflake.Close] gives the
 // node back. Events of leases are logged: see [LogLeases].
 func Lease(address string) Option {
 	return Set("lease", address)
 }
 
-// LeaseInfo is a lease, from [Snowflake.Lease].
+// LeaseInfo describes a lease. Get it from [Snowflake.Lease].
 type LeaseInfo struct {
-	// Node is the node that it has, or last had.
+	// Node is the node that the Snowflake holds, or last held.
 	Node uint64
-	// Bound is the time until which it may issue IDs without a reply from the store, in UTC; the zero time if it has no
-	// node now.
+	// Bound is the time until which the Snowflake may issue IDs without a reply from the store, in UTC; the zero time
+	// if it holds no node now.
 	Bound time.Time
-	// Left is how long that is from now.
+	// Left is the time left until Bound.
 	Left time.Duration
 	// Store is the store's address, without its password.
 	Store string
-	// State is "held"; "unreachable" if it has a node but the store did not answer the last request; or "lost" if it has
-	// expired.
+	// State is "held"; "unreachable" if the Snowflake holds a node but the store did not answer the last request; or
+	// "lost" if the lease has expired.
 	State string
 }
 
-// Lease returns the lease of the Snowflake. ok is false if it has none, and after [Snowflake.Close].
+// Lease returns the Snowflake's lease. ok is false if the Snowflake has no lease, and after [Snowflake.Close].
 func (s *Snowflake) Lease() (info LeaseInfo, ok bool) {
 	c := s.open.Load()
 	if c == nil || !s.isLeased {
@@ -71,9 +71,11 @@ var (
 
 // LogLeases sets the logger for events of leases, counters and sequences: a lease was acquired, lost or given back, a
 // store does not answer, a clock differs, a counter has stopped. The levels are info and warn; each record has the
-// attributes kind, store and, if it is about one, node. The default is [slog.Default]. With nil, nothing is logged.
+// attributes kind and store, and node if it is about a node. The default is [slog.Default]. With nil, nothing is
+// logged.
 //
-// [New] warns there too, once, if it sees another copy of the library in the process; the kind is then "copies".
+// [New] also logs a warning there, once, if it detects another copy of the library in the process. Its kind is
+// "copies".
 func LogLeases(logger *slog.Logger) {
 	if logger == nil {
 		logger = silentLogger
@@ -88,7 +90,7 @@ func logger() *slog.Logger {
 	return slog.Default()
 }
 
-// listen logs events of leases and counters, from the first of them on.
+// listen starts logging the events of leases and counters, when the first of them is opened.
 func listen() {
 	listenOnce.Do(func() {
 		C.polyflake_go_listen()
@@ -102,7 +104,7 @@ type leaseEvent struct {
 	at                   time.Time
 }
 
-// keptEvents is how many events wait for a slow logger.
+// keptEvents is the most events that wait for a slow logger.
 const keptEvents = 1000
 
 var leaseEvents struct {
@@ -111,8 +113,8 @@ var leaseEvents struct {
 	isBusy  bool
 }
 
-// polyflakeLeaseEvent is called on the library's thread, which must not wait: a goroutine does the rest, and ends when
-// nothing is left to do.
+// polyflakeLeaseEvent is called on the library's thread, which must not be kept waiting. A goroutine does the rest, and
+// ends when nothing is left to log.
 //
 //export polyflakeLeaseEvent
 func polyflakeLeaseEvent(event *C.polyflake_lease_event) {

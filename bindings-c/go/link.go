@@ -1,7 +1,7 @@
 package polyflake
 
-// Where to find the library. In a published module, this is different for each platform, and the line here has the
-// build tag polyflake_pkgconfig: see packages/build.py.
+// Finds the library. A published module finds it differently on each platform, and puts the line below behind the build
+// tag polyflake_pkgconfig: see packages/build.py.
 
 // #cgo pkg-config: polyflake
 import "C"

@@ -28,9 +28,9 @@ type settings struct {
 	isLeased bool
 }
 
-// Set sets an option by name, from text, for values that come from a configuration. Names and texts are the same in
-// every language. The names are layout, node, max_backward_ms, max_ahead_ms, max_wait_ms, sequence_start, clock,
-// state and lease. [New] returns [ErrInvalidOption] for any other name.
+// Set sets an option by its name, from text, for values from a configuration. Names and texts are the same in every
+// language. The names are layout, node, max_backward_ms, max_ahead_ms, max_wait_ms, sequence_start, clock, state and
+// lease. [New] returns [ErrInvalidOption] for any other name.
 //
 //	polyflake.Set("node", "datacenter=1,worker=7")
 func Set(name, value string) Option {
@@ -110,10 +110,10 @@ func MaxAhead(d time.Duration) Option {
 	return Set("max_ahead_ms", milliseconds(d))
 }
 
-// MaxWait (max_wait_ms) sets the longest that [Snowflake.NextID] waits, and a batch between two of its runs, in real
-// time. Whole milliseconds; the default is a tick + 1 s. With 0, calls never wait. For waiting goroutines, it counts
-// from when the Snowflake last served one of them: as long as the queue moves, no call fails. [Snowflake.NextIDContext]
-// limits one call's wait.
+// MaxWait (max_wait_ms) sets the longest that [Snowflake.NextID] waits, and that a batch waits between two runs of IDs,
+// in real time. Whole milliseconds; the default is a tick + 1 s. With 0, calls never wait. The time counts from when
+// the Snowflake last served a waiting goroutine: as long as the queue moves, no call fails. [Snowflake.NextIDContext]
+// limits the wait of a single call.
 func MaxWait(d time.Duration) Option {
 	return Set("max_wait_ms", milliseconds(d))
 }
@@ -129,22 +129,22 @@ func SequenceStart(start string) Option {
 	return Set("sequence_start", start)
 }
 
-// SteadyClock hides steps back of the wall clock: while it is behind what was already seen, time advances at half the
-// monotonic rate until the wall clock has caught up. This works within [MaxBackward].
+// SteadyClock hides backward steps of the wall clock: while the wall clock is behind a time that was already seen, time
+// advances at half the monotonic rate until the wall clock has caught up. This works within [MaxBackward].
 func SteadyClock() Option {
 	return Set("clock", "steady")
 }
 
-// State sets the path of a state file. All processes of this host that name the same file share the node, at the same
+// State sets the path of a state file. All processes on this host that name the same file share the node, at the same
 // time or one after another: a process that restarts, even after it was killed, continues after the last ID. The file
-// is created if it does not exist. It must be on a local file system, and an absolute path is best; the path may be any
-// bytes. All Snowflakes of a node in one process must name the same file, or none.
+// is created if it does not exist. It must be on a local file system, and an absolute path is best. The path may
+// consist of any bytes. All Snowflakes in a process with the same node must name the same file, or none.
 //
-// [New] returns [ErrStateFile] if the file cannot be used: if it belongs to another layout or node, if it is damaged, or
-// if its cursor is more than a minute ahead of the clock (see [ResetState]). The file is never overwritten. Calls for an
-// ID return [ErrStateFile] once the file was renamed, deleted or replaced. Creating the file takes about a second,
-// because its cursor starts above everything that a process with an older, deleted file may still issue. With [Clock],
-// that clock must advance by as much before there are IDs.
+// [New] returns [ErrStateFile] if the file cannot be used: if it belongs to another layout or node, if it is damaged,
+// or if its cursor is more than a minute ahead of the clock (see [ResetState]). The file is never overwritten. Calls
+// for an ID return [ErrStateFile] once the file has been renamed, deleted or replaced. Creating the file takes about a
+// second, because its cursor starts above every ID that a process with an older, deleted file may still issue. A custom
+// [Clock] must advance by as much before any ID is issued.
 //
 //	polyflake.New(polyflake.Node(7), polyflake.State("/var/lib/app/polyflake.state"))
 func State(path string) Option {
@@ -152,9 +152,9 @@ func State(path string) Option {
 }
 
 // ResetState sets the cursor of a state file back to the system clock. Use it when a wrong clock has moved the cursor
-// far into the future. Stop the processes that use the file first: calls of any that still run return [ErrStateFile]
-// until they restart. The risk: IDs that were issued ahead of the clock are issued again when the clock gets there. A
-// file whose cursor is not ahead of the clock is left unchanged.
+// far into the future. Stop the processes that use the file first: in any process that still runs, calls return
+// [ErrStateFile] until it restarts. The risk is that IDs issued ahead of the clock are issued again when the clock gets
+// there. A file whose cursor is not ahead of the clock is left unchanged.
 //
 // It returns [ErrStateFile] if the file does not exist or cannot be used.
 func ResetState(path string) error {
@@ -164,13 +164,13 @@ func ResetState(path string) error {
 }
 
 // Clock sets a custom clock, which takes precedence over any built-in one; nil sets none. The Snowflake then shares no
-// cursor, unless it has a state file ([State]): another one with the same layout and node can repeat its IDs.
+// cursor, unless it has a state file ([State]): another Snowflake with the same layout and node can repeat its IDs.
 //
-// now is called in a goroutine that asks for an ID, so possibly by several at once, and with a state file in the one
-// that calls [New]. Of those that wait for an ID, the first one calls it for all. It may take IDs itself. If it returns
-// an error, the call returns [ErrClockFailed], which wraps that error; if it panics, the call panics. It must not call
-// [runtime.Goexit], as the FailNow and Fatal methods of tests do. A clock that refers to its own Snowflake keeps it
-// from being freed until [Snowflake.Close].
+// Goroutines that ask for an ID call now, possibly several at once. With a state file, [New] calls it too. While
+// goroutines wait for an ID, the first of them calls now for all. The clock may itself take IDs. If it returns an
+// error, the call returns [ErrClockFailed], which wraps that error; if it panics, the call panics. It must not call
+// [runtime.Goexit], as the FailNow and Fatal methods of tests do. A clock that refers to its own Snowflake keeps the
+// Snowflake from being freed until [Snowflake.Close].
 func Clock(now func() (time.Time, error)) Option {
 	return func(s *settings) error {
 		s.clock = now

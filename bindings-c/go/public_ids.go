@@ -16,8 +16,9 @@ import (
 	"strings"
 )
 
-// PublicIDs turns IDs into texts for outsiders, such as order_15ShV20Bxc6UJvKSQbDvo0J, and back. A text hides when and
-// where an ID was issued, and needs no table. Get it from [NewPublicIDs]. Any number of goroutines may use it.
+// PublicIDs converts IDs to public IDs, such as order_15ShV20Bxc6UJvKSQbDvo0J, and back. A public ID is a text that
+// hides when and where the ID was issued. No table is needed to decode it. Get a PublicIDs from [NewPublicIDs]. Any
+// number of goroutines may use it.
 type PublicIDs struct {
 	owner  *cPublicIDs
 	prefix string
@@ -25,12 +26,12 @@ type PublicIDs struct {
 
 type cPublicIDs struct{ pointer *C.polyflake_public_ids }
 
-// NewPublicIDs prepares public IDs with a prefix: words of a-z and 0-9 joined by _, at most 24 characters, or "". The
-// first key encodes, and each one decodes. A string may contain several keys, separated by white space or commas.
-// [GeneratePublicKey] generates a key.
+// NewPublicIDs prepares public IDs with a prefix. The prefix is "" or consists of words of the characters a-z and 0-9,
+// joined by _, with at most 24 characters in all. The first key encodes, and every key decodes. A string may contain
+// several keys, separated by white space or commas. [GeneratePublicKey] generates a key.
 //
 // It returns [ErrInvalidOption] if a key or the prefix is invalid, if two keys have the same number or the same bytes,
-// and if there is no key, or more than 16. The message shows no part of a key.
+// or if there is no key or more than 16. The message reveals no part of a key.
 func NewPublicIDs(keys []string, prefix string) (*PublicIDs, error) {
 	var pointer *C.polyflake_public_ids
 	detail := newDetail()
@@ -43,31 +44,31 @@ func NewPublicIDs(keys []string, prefix string) (*PublicIDs, error) {
 	return &PublicIDs{owner, prefix}, nil
 }
 
-// GeneratePublicKey generates a key from the operating system's random bytes. Keep it where you keep secrets. Texts
-// contain their key's number, from 0 to 61: give each key a different one.
+// GeneratePublicKey generates a key from random bytes of the operating system. Keep the key where you keep secrets.
+// number is 0 to 61. Public IDs name their key by its number, so give each key a different one.
 //
 // It returns [ErrInvalidOption] for any other number.
 func GeneratePublicKey(number uint) (string, error) {
 	var text [C.POLYFLAKE_PUBLIC_KEY_SIZE]C.char
 	detail := newDetail()
-	// Refuse a larger number, whatever it is.
+	// C's unsigned int may be smaller. The library rejects every number this large.
 	number = min(number, 1<<31)
 	status := C.polyflake_public_key_generate(C.uint(number), &text[0], C.size_t(len(text)), &detail)
 	return goText(text[:]), check(status, &detail)
 }
 
-// Encode returns the text of an ID.
+// Encode returns the public ID of an ID.
 func (p *PublicIDs) Encode(id ID) string {
 	var text [C.POLYFLAKE_PUBLIC_ID_SIZE]C.char
 	status := C.polyflake_public_ids_encode(p.owner.pointer, C.uint64_t(id), &text[0], C.size_t(len(text)), nil)
 	runtime.KeepAlive(p)
 	if status != C.POLYFLAKE_OK {
-		panic(Code(status)) // Memory was overwritten: nothing else makes it fail.
+		panic(Code(status)) // Memory was overwritten: nothing else makes this fail.
 	}
 	return goText(text[:])
 }
 
-// EncodeAll returns the texts of IDs, such as those on a page of rows.
+// EncodeAll returns the public IDs of several IDs, such as those in a page of rows.
 func (p *PublicIDs) EncodeAll(ids []ID) []string {
 	texts := make([]string, len(ids))
 	for n, id := range ids {
@@ -76,8 +77,8 @@ func (p *PublicIDs) EncodeAll(ids []ID) []string {
 	return texts
 }
 
-// Decode returns the ID of a text. A text that was not encoded with this prefix and one of these keys decodes with a chance of
-// 1 in 2^64.
+// Decode returns the ID from a public ID. A text that was not encoded with this prefix and one of these keys decodes
+// anyway with a chance of 1 in 2^64.
 //
 // It returns [ErrInvalidID] for any other text, with the reason in the message.
 func (p *PublicIDs) Decode(text string) (ID, error) {
@@ -88,7 +89,7 @@ func (p *PublicIDs) Decode(text string) (ID, error) {
 	return ID(id), check(status, &detail)
 }
 
-// DecodeAll returns the IDs of texts, or the error of the first that is not the text of an ID.
+// DecodeAll returns the IDs from several public IDs, or the error for the first text that is not a public ID.
 func (p *PublicIDs) DecodeAll(texts []string) ([]ID, error) {
 	ids := make([]ID, len(texts))
 	for n, text := range texts {
@@ -101,12 +102,12 @@ func (p *PublicIDs) DecodeAll(texts []string) ([]ID, error) {
 	return ids, nil
 }
 
-// Prefix returns the prefix of the texts.
+// Prefix returns the prefix of the public IDs.
 func (p *PublicIDs) Prefix() string {
 	return p.prefix
 }
 
-// String returns the prefix, and nothing of the keys.
+// String returns a text with the prefix that reveals nothing about the keys.
 func (p *PublicIDs) String() string {
 	return "public IDs with the prefix " + p.prefix
 }

@@ -23,26 +23,26 @@ import (
 	"unsafe"
 )
 
-// SequenceKey is the type of the keys that [Sequences] count for: a text, in UTF-8, or an integer. The integer 5 and
-// the text "5" are two keys; an int of 5 and a uint64 of 5 are one.
+// SequenceKey is the type of a key in [Sequences]: a text in UTF-8, or an integer. The integer 5 and the text "5" are
+// different keys; the int 5 and the uint64 5 are the same key.
 type SequenceKey interface {
 	~string | ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64
 }
 
-// Sequences count separately for each of many keys: 1, 2, 3 and so on for "alice", and the same for "bob". For the
-// messages in an inbox, or the versions of a document. Get one from [OpenSequences]. Any number of goroutines may use
-// it at the same time.
+// Sequences keep a count for each of many keys: 1, 2, 3 and so on for "alice", and the same for "bob". Use them to
+// number the messages in an inbox or the versions of a document. Get them from [OpenSequences]. Any number of
+// goroutines may use them at the same time.
 //
-// A key's numbers increase, and none is issued twice, by any process, as long as the store does not lose a write it has
-// acknowledged. Numbers are skipped by a key that was evicted from memory and came back, by new keys after that, and by
-// all keys in a section, at most two steps, after a process ended without [Sequences.Close].
+// A key's numbers increase, and no process issues one twice, as long as the store does not lose a write it has
+// acknowledged. A key skips numbers if it was evicted from memory and comes back, or if it is new in a section that has
+// evicted keys. After a process ends without [Sequences.Close], all keys in a section skip numbers, at most two steps.
 //
-// Only the process that holds the lease issues numbers. The others get [ErrLeaseUnavailable]. Its message has the
-// holder's label in backticks: the label in that process's [SequencesStore].
+// Only the process that holds the lease issues numbers. In other processes, calls return [ErrLeaseUnavailable]. Its
+// message contains the holder's label in backticks, which is the label in that process's [SequencesStore].
 //
 // The zero Sequences is closed. A Sequences must not be copied.
 type Sequences[K SequenceKey] struct {
-	// It is nil once closed. A call holds the cSequences that it found here until it returns.
+	// nil once the Sequences are closed. A call holds the cSequences that it found here until it returns.
 	open atomic.Pointer[cSequences]
 	name string
 }
@@ -50,7 +50,7 @@ type Sequences[K SequenceKey] struct {
 // cSequences owns the C object, like cSnowflake.
 type cSequences struct {
 	pointer *C.polyflake_sequences
-	address C.uintptr_t // the same: see shim.h
+	address C.uintptr_t // the same address: see shim.h
 	// Keeps a Go pointer in the struct: see cSnowflake.
 	name  string
 	store storeCalls
@@ -59,18 +59,18 @@ type cSequences struct {
 // SequencesOption is an option of [OpenSequences]. A later value replaces an earlier one, except for [SequencesStore].
 type SequencesOption func(*storeSettings) error
 
-// OpenSequences opens the sequences with a name of 1 to 100 characters. It creates them if the store has none, and
-// waits for the lease, for at most the wait in the store's address (its ttl + 5 s, so 35 s by default).
+// OpenSequences opens the sequences with a name of 1 to 100 characters. It creates them if the store does not have
+// them, and waits for the lease for at most the wait in the store's address (its ttl + 5 s, so 35 s by default).
 //
 //	inbox, err := polyflake.OpenSequences[string]("inbox", polyflake.SequencesStore("postgres://host/chat"))
 //	number, err := inbox.NextID("alice")
 //
-// All Sequences in one process with the same store and name share their keys, even with another key type. Events are
-// logged: see [LogLeases].
+// All Sequences in one process with the same store and name share their counts, even if their key types differ. Events
+// are logged: see [LogLeases].
 //
-// It returns [ErrInvalidOption] for an invalid option, without a store, if the sequences began with another number of
-// sections, and if this process uses them with other options; and [ErrLeaseUnavailable] if another process has the
-// lease, which the message names, or the store cannot be reached.
+// It returns [ErrInvalidOption] if an option is invalid, if no store is given, if the sequences began with another
+// number of sections, or if this process already uses them with other options. It returns [ErrLeaseUnavailable] if
+// another process, which the message names, holds the lease, or if the store cannot be reached.
 func OpenSequences[K SequenceKey](name string, options ...SequencesOption) (*Sequences[K], error) {
 	owner, err := openSequences(name, options)
 	if err != nil {
@@ -82,8 +82,8 @@ func OpenSequences[K SequenceKey](name string, options ...SequencesOption) (*Seq
 }
 
 // OpenSequencesContext is like [OpenSequences], but stops waiting and returns the context's error when the context is
-// done. The attempt then continues in the background, on one thread, and anything it opens is closed. If the context is
-// done before the call, nothing is opened.
+// done. The attempt then continues in the background, on one thread, and closes the Sequences if it succeeds. If the
+// context is done before the call, nothing is opened.
 func OpenSequencesContext[K SequenceKey](
 	ctx context.Context, name string, options ...SequencesOption,
 ) (*Sequences[K], error) {
@@ -109,8 +109,8 @@ func openSequences(name string, options []SequencesOption) (*cSequences, error) 
 	return owner, nil
 }
 
-// SequencesSet sets an option by name, from text, for values that come from a configuration. Names and texts are the
-// same in every language. The names are store, sections, step, max_keys and max_wait_ms. [OpenSequences] returns
+// SequencesSet sets an option by its name, from text, for values from a configuration. Names and texts are the same in
+// every language. The names are store, sections, step, max_keys and max_wait_ms. [OpenSequences] returns
 // [ErrInvalidOption] for any other name.
 func SequencesSet(name, value string) SequencesOption {
 	return func(s *storeSettings) error {
@@ -118,15 +118,15 @@ func SequencesSet(name, value string) SequencesOption {
 	}
 }
 
-// SequencesStore sets the address of the store, such as "postgres://host/chat?label=10.0.0.7:8080"; there must be
-// exactly one. Other processes are shown its label while this one has the lease; by default, it names the host and the
-// process.
+// SequencesStore sets the address of the store, such as "postgres://host/chat?label=10.0.0.7:8080". Exactly one store
+// is required. While this process holds the lease, other processes are shown the label, which names the host and the
+// process by default.
 func SequencesStore(address string) SequencesOption {
 	return SequencesSet("store", address)
 }
 
-// SequencesSections sets how many bounds the store has, over which the keys are spread: 1 to 16,384. The default is
-// 1,024. It cannot be changed later.
+// SequencesSections sets how many bounds the store keeps, over which the keys are spread: 1 to 16,384. The default is
+// 1,024. The number cannot be changed later.
 func SequencesSections(sections uint64) SequencesOption {
 	return SequencesSet("sections", strconv.FormatUint(sections, 10))
 }
@@ -138,8 +138,8 @@ func SequencesStep(numbers uint64) SequencesOption {
 	return SequencesSet("step", strconv.FormatUint(numbers, 10))
 }
 
-// SequencesMaxKeys (max_keys) sets how many keys stay in memory, of at most 40 bytes each, however long they are: 1 to
-// 1,000,000,000. The default is 1,000,000. If there are more, the least used are evicted.
+// SequencesMaxKeys (max_keys) sets how many keys stay in memory: 1 to 1,000,000,000. The default is 1,000,000. Each key
+// takes at most 40 bytes, however long it is. If there are more keys, the least used ones are evicted.
 func SequencesMaxKeys(keys uint64) SequencesOption {
 	return SequencesSet("max_keys", strconv.FormatUint(keys, 10))
 }
@@ -149,13 +149,14 @@ func SequencesMaxWait(d time.Duration) SequencesOption {
 	return SequencesSet("max_wait_ms", milliseconds(d))
 }
 
-// NextID returns the key's next number, from memory in most calls. If the key's section has reached its bound, or the
-// lease has expired, it waits for the store, for at most [SequencesMaxWait].
+// NextID returns the key's next number, usually from memory. If the key's section has reached its bound or the lease
+// has expired, it waits for the store, for at most [SequencesMaxWait].
 //
-// It returns [ErrLeaseUnavailable] if another process has the lease by now, which the message names; [ErrLeaseLost] if
-// the lease could not be renewed and did not come back in that time; [ErrCounterUnavailable] if the store did not move
-// the bound in that time, and at once if waiting does not help: the store refuses, has lost writes, or the section has
-// reached 2^63-1; [ErrInvalidOption] for a text that is not UTF-8; and [ErrClosed] after [Sequences.Close].
+// It returns [ErrLeaseUnavailable] if another process, which the message names, holds the lease by now; [ErrLeaseLost]
+// if the lease could not be renewed and is not regained within that time; [ErrCounterUnavailable] if the store does not
+// move the bound within that time, and at once if waiting does not help (the store refuses or has lost writes, or the
+// section has reached 2^63-1); [ErrInvalidOption] for a text that is not UTF-8; and [ErrClosed] after
+// [Sequences.Close].
 func (s *Sequences[K]) NextID(key K) (ID, error) {
 	open := s.open.Load()
 	if open == nil {
@@ -164,9 +165,9 @@ func (s *Sequences[K]) NextID(key K) (ID, error) {
 	return open.next(context.Background(), keyOf(key))
 }
 
-// NextIDContext is like [Sequences.NextID], but stops waiting and returns the context's error when the context is done. If
-// the context is done before the call, it takes no number. A number that was taken for the call before its context ended is
-// lost, never repeated.
+// NextIDContext is like [Sequences.NextID], but stops waiting and returns the context's error when the context is done.
+// If the context is done before the call, it takes no number. A number that was taken for the call before its context
+// ended is lost, never repeated.
 func (s *Sequences[K]) NextIDContext(ctx context.Context, key K) (ID, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -178,8 +179,8 @@ func (s *Sequences[K]) NextIDContext(ctx context.Context, key K) (ID, error) {
 	return open.next(ctx, keyOf(key))
 }
 
-// TryNextID returns the key's next number without waiting for the store. It returns the errors of [Sequences.NextID] at
-// once; meanwhile, the store is asked.
+// TryNextID returns the key's next number without waiting for the store. It returns the errors of [Sequences.NextID],
+// but at once. If the store is needed, the library asks it meanwhile.
 func (s *Sequences[K]) TryNextID(key K) (ID, error) {
 	open := s.open.Load()
 	if open == nil {
@@ -188,16 +189,17 @@ func (s *Sequences[K]) TryNextID(key K) (ID, error) {
 	return open.tryNext(keyOf(key))
 }
 
-// NextIDs returns one number per key, in the order of the keys: much faster than separate calls of [Sequences.NextID].
-// A key that occurs twice gets two, which increase. After an error, the numbers that the call had already taken are
-// lost, never repeated.
+// NextIDs returns one number per key, in the order of the keys. This is much faster than calling [Sequences.NextID] for
+// each key. A key that occurs twice gets two numbers, the second greater than the first. After an error, the numbers
+// that the call had already taken are lost, never repeated.
 //
 // It returns the errors of NextID. For a text that is not UTF-8, no number is taken.
 func (s *Sequences[K]) NextIDs(keys []K) ([]ID, error) {
 	return s.NextIDsContext(context.Background(), keys)
 }
 
-// NextIDsContext is like [Sequences.NextIDs], but waits no longer than the context allows, as [Sequences.NextIDContext].
+// NextIDsContext is like [Sequences.NextIDs], but stops waiting when the context is done, as [Sequences.NextIDContext]
+// does.
 func (s *Sequences[K]) NextIDsContext(ctx context.Context, keys []K) ([]ID, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -206,7 +208,7 @@ func (s *Sequences[K]) NextIDsContext(ctx context.Context, keys []K) ([]ID, erro
 	if open == nil {
 		return nil, errClosed()
 	}
-	// Texts one after the other, since C may not be given an array of Go pointers.
+	// The texts one after the other, because an array of Go pointers must not be passed to C.
 	var kind C.int
 	var texts []byte
 	values := make([]C.uint64_t, len(keys))
@@ -239,8 +241,8 @@ func (s *Sequences[K]) Name() string {
 	return s.name
 }
 
-// SequencesStats holds counters for monitoring. They count since the first Sequences with that name were opened, for
-// the whole process. Get them from [Sequences.Stats].
+// SequencesStats holds statistics for monitoring, for the whole process, since the first Sequences with that name were
+// opened. Get them from [Sequences.Stats].
 type SequencesStats struct {
 	// Keys is how many keys are in memory.
 	Keys uint64
@@ -250,11 +252,11 @@ type SequencesStats struct {
 	Moves uint64
 	// Waits is how often a call waited or gave up.
 	Waits uint64
-	// TimeLeft is how long numbers can be issued without renewing the lease; 0 if another process has it.
+	// TimeLeft is how long numbers can be issued without renewing the lease; 0 if another process holds it.
 	TimeLeft time.Duration
 }
 
-// Stats reads the counters for monitoring. It returns [ErrClosed] after [Sequences.Close].
+// Stats returns the statistics for monitoring. It returns [ErrClosed] after [Sequences.Close].
 func (s *Sequences[K]) Stats() (SequencesStats, error) {
 	open := s.open.Load()
 	if open == nil {
@@ -263,20 +265,20 @@ func (s *Sequences[K]) Stats() (SequencesStats, error) {
 	return open.stats()
 }
 
-// Close closes the Sequences. From then on, calls return [ErrClosed], even those that are waiting. The last Sequences
-// with a name in this process write how far the keys have counted, so that nothing is skipped, and give the lease back:
-// this waits for the store, for at most 10 s. The garbage collector frees the memory, including that of Sequences that
-// are never closed. Close never fails. Closing again does nothing.
+// Close closes the Sequences. From then on, calls return [ErrClosed], even those that are waiting. Closing the last
+// Sequences with a name in this process stores how far the keys have counted, so that no number is skipped, and gives
+// the lease back. This waits for the store, for at most 10 s. The garbage collector frees the memory, even if the
+// Sequences are never closed. Close never fails. Closing again does nothing.
 func (s *Sequences[K]) Close() error {
 	if open := s.open.Swap(nil); open != nil {
-		close(open.store.closed) // first: the store may take its time
+		close(open.store.closed) // first, because the store may be slow
 		C.polyflake_sequences_close(open.pointer)
 		runtime.KeepAlive(open)
 	}
 	return nil
 }
 
-// sequenceKey is a key in C's form.
+// sequenceKey holds the parts of a key that C needs.
 type sequenceKey struct {
 	kind C.int
 	// The integer, or the length of the text.
@@ -308,7 +310,7 @@ func (c *cSequences) next(ctx context.Context, key sequenceKey) (ID, error) {
 	}
 }
 
-// nextLater waits for the store. Its closures would cost an allocation in next.
+// nextLater waits for the store. It is separate because its closures would cost next an allocation.
 func (c *cSequences) nextLater(ctx context.Context, key sequenceKey) (ID, error) {
 	return bounded(ctx, &c.store,
 		func() (ID, error) { return c.nextInThread(key) }, func() (ID, error) { return c.tryNext(key) })

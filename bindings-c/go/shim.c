@@ -10,8 +10,9 @@
  * its own failure, however many goroutines use one Snowflake. */
 static _Thread_local uintptr_t clock_failure;
 
-/* How many Go clocks run on this thread, one inside a call of the other. A call from inside one blocks its thread, which Go
- * has locked to the clock's goroutine anyway: in a Go queue it might wait for the very call that reads the clock. */
+/* How many Go clocks run on this thread, each inside a call that the previous one made. A call from inside a clock
+ * blocks its thread, which Go has locked to the clock's goroutine anyway. In a Go queue, it might wait for the very
+ * call that reads the clock. */
 static _Thread_local int clocks_running;
 
 static int read_go_clock(void *clock, int64_t *unix_ms) {
@@ -25,7 +26,7 @@ static int read_go_clock(void *clock, int64_t *unix_ms) {
   return 1;
 }
 
-/* Does not clear the whole message, which would cost time for every ID. The library writes it when needed. */
+/* Does not clear the whole message, which would cost time for every ID. The library writes the message when needed. */
 static void begin(polyflake_detail *detail) {
   detail->size = sizeof *detail;
   detail->behind_ms = 0;
@@ -154,7 +155,7 @@ polyflake_go_id polyflake_go_counter_try_next_id(uintptr_t counter) {
 static polyflake_key key_of(int kind, uint64_t value, const char *text) {
   polyflake_key key = {kind, value, NULL, 0};
   if (kind == POLYFLAKE_KEY_TEXT) {
-    /* Go may have NULL for the text of no bytes. */
+    /* Go may pass NULL for an empty text. */
     key.text = text == NULL ? "" : text;
     key.length = (size_t)value;
   }

@@ -13,16 +13,17 @@ typedef struct {
   uintptr_t clock_failure; /* a cgo.Handle of the Go clock's failure, or 0 */
 } polyflake_go_failure;
 
-/* failure is NULL if there is an ID, or if the call must wait for one: then it is 0. */
+/* failure is NULL if there is an ID. It is also NULL if the call must wait for an ID: then id is 0. */
 typedef struct {
   uint64_t id;
   polyflake_go_failure *failure;
 } polyflake_go_id;
 
-/* On success failure is NULL and count says how many IDs there are; if fewer than asked for, the call must wait. */
+/* On success, failure is NULL, and count is the number of IDs. If these are fewer than asked for, the call must
+ * wait. */
 typedef struct {
   size_t count;
-  uint64_t pause_ns; /* after a poll that gave none: when to poll again */
+  uint64_t pause_ns; /* after a poll that got no IDs: when to poll again */
   polyflake_go_failure *failure;
 } polyflake_go_filled;
 
@@ -37,17 +38,17 @@ polyflake_go_snowflake polyflake_go_new(const polyflake_options *options);
 
 /* These do not wait, except inside a Go clock. */
 polyflake_go_id polyflake_go_next_id(uintptr_t snowflake);
-uint64_t polyflake_go_next_id_or_zero(uintptr_t snowflake); /* only for a built-in clock; 0 for an error too */
+uint64_t polyflake_go_next_id_or_zero(uintptr_t snowflake); /* only for a built-in clock; also returns 0 on an error */
 polyflake_go_filled polyflake_go_fill(uintptr_t snowflake, size_t n, uint64_t *ids);
 
 polyflake_go_id polyflake_go_try_next_id(uintptr_t snowflake);
 
-/* For calls that wait: see wait.go. */
+/* For waiting calls: see wait.go. */
 polyflake_waiting *polyflake_go_waiting_new(uintptr_t snowflake);
 polyflake_go_filled polyflake_go_waiting_poll(
     const polyflake_waiting *waiting, uint64_t waited_ns, size_t n, uint64_t *ids);
 
-/* A Go clock of this thread has ended its goroutine, and so did not return. */
+/* To be called when a Go clock on this thread has ended its goroutine, and so does not return. */
 void polyflake_go_clock_has_gone(void);
 
 /* Returns NULL on success. */
@@ -57,20 +58,20 @@ polyflake_status polyflake_go_lease(uintptr_t snowflake, polyflake_lease *lease)
 polyflake_status polyflake_go_node(uintptr_t snowflake, uint64_t *node, polyflake_detail *detail);
 void polyflake_go_close(uintptr_t snowflake); /* waits for the store of a lease */
 
-/* Counters, by address too. These do not wait. */
+/* Counters, also by address. These do not wait. */
 uint64_t polyflake_go_counter_in_hand_or_zero(uintptr_t counter);
-/* Writes at most n numbers, of those in hand, and returns how many. */
+/* Writes up to n of the numbers in hand, and returns how many it wrote. */
 size_t polyflake_go_counter_fill_in_hand(uintptr_t counter, size_t n, uint64_t *numbers);
 polyflake_go_id polyflake_go_counter_try_next_id(uintptr_t counter);
 
-/* Sequences, by address too. A key's value is the integer, or the length of the text. */
+/* Sequences, also by address. A key's value is the integer, or the length of the text. */
 polyflake_go_id polyflake_go_sequences_next_id(uintptr_t sequences, int kind, uint64_t value, const char *text);
 polyflake_go_id polyflake_go_sequences_try_next_id(uintptr_t sequences, int kind, uint64_t value, const char *text);
-/* Keys of one kind, whose texts are one after the other. Returns NULL on success. */
+/* Takes keys of one kind, with their texts one after the other. Returns NULL on success. */
 polyflake_go_failure *polyflake_go_sequences_next_ids(
     uintptr_t sequences, int kind, size_t n, const uint64_t *values, const char *texts, uint64_t *numbers);
 
-/* Has polyflakeLeaseEvent called with what happens to leases, counters and sequences. */
+/* Makes the library call polyflakeLeaseEvent with the events of leases, counters and sequences. */
 void polyflake_go_listen(void);
 
 /* Sets the Go clock behind a cgo.Handle as the clock of the options. */

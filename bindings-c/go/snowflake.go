@@ -29,7 +29,7 @@ import (
 )
 
 func init() {
-	// With another ABI, calls may mean something else. Better to stop here than to issue wrong IDs.
+	// With another ABI, calls may mean something else. It is better to stop here than to issue wrong IDs.
 	if abi := C.polyflake_abi_version(); abi != C.POLYFLAKE_ABI_VERSION {
 		panic(fmt.Sprintf("polyflake: this program was built for ABI version %d, but the loaded library has version %d: "+
 			"rebuild the program", C.POLYFLAKE_ABI_VERSION, abi))
@@ -44,28 +44,29 @@ func Version() string {
 	return C.GoString(C.polyflake_version())
 }
 
-// Snowflake issues IDs. Get one from [New]. Any number of goroutines may use it at the same time: its IDs never repeat,
-// and each is greater than every ID that was returned before its call began. A goroutine that waits in it waits in Go:
-// it holds neither a processor nor a thread. Waiting goroutines are served in the order in which they arrived.
+// Snowflake issues IDs. Get a Snowflake from [New]. Any number of goroutines may use it at the same time: its IDs never
+// repeat, and each is greater than every ID that was returned before its call began. A goroutine that waits for an ID
+// waits in Go, where it holds neither a processor nor a thread. Waiting goroutines are served in the order in which
+// they arrived.
 //
 // The zero Snowflake is closed. A Snowflake must not be copied.
 type Snowflake struct {
-	// It is nil once closed. A call holds the cSnowflake that it found here until it returns.
+	// nil once the Snowflake is closed. A call holds the cSnowflake that it found here until it returns.
 	open   atomic.Pointer[cSnowflake]
 	layout Layout
-	// With a lease, the node when it was last requested.
+	// The node; with a lease, the node when it was last read.
 	node     atomic.Uint64
 	isLeased bool
 }
 
 // cSnowflake owns the C object. Only the garbage collector frees it, once no Snowflake and no call refers to the
-// cSnowflake, so a call in progress never uses freed memory, at no cost per ID.
+// cSnowflake. So a call in progress never uses freed memory, at no cost per ID.
 type cSnowflake struct {
 	address     C.uintptr_t // of the polyflake_snowflake; see shim.h
 	hasOwnClock bool
 	tick        tick
-	// Keeps a Go pointer in the struct: the allocator packs pointer-free structs together, and a cleanup would then
-	// wait for all of them.
+	// Keeps a Go pointer in the struct, because the allocator packs pointer-free structs together, and a cleanup would
+	// then wait for all of them.
 	layout Layout
 	queue  queue
 }
@@ -77,18 +78,19 @@ type cSnowflake struct {
 //
 // With a built-in clock, Snowflakes of one process share a cursor, and so never repeat each other's IDs, if they have
 // the same epoch and tick, the same positions and widths of timestamp and sequence, and the same node bits in the same
-// place, whatever their layouts are called. The first ID of a new cursor may wait for the next tick. Layouts that split
-// the bits differently are separate systems, and their IDs may collide.
+// place. The names of their layouts do not matter. The first ID of a new cursor may have to wait for the next tick.
+// Layouts that split the bits differently are separate systems, and their IDs may collide.
 //
-// It returns [ErrInvalidLayout], [ErrUnknownLayout], [ErrInvalidNode] or [ErrInvalidOption] for an invalid option; the
-// last also if [MaxAhead] or [MaxBackward] differ from those of a shared cursor, or if that cursor uses another state
-// file or none, and for [Lease] with [State] or [Clock]. It returns [ErrForked] for a node that the parent process used
-// before a fork without a state file. With [State], it may also return [ErrStateFile], or [ErrClockFailed] for a custom
-// clock, and takes about a second if the file is new or the machine has just booted. With [Lease], it waits for a node,
-// and may return [ErrLeaseUnavailable].
+// It returns [ErrInvalidLayout], [ErrUnknownLayout], [ErrInvalidNode] or [ErrInvalidOption] for an invalid option. It
+// also returns [ErrInvalidOption] if [MaxAhead] or [MaxBackward] differ from those of a shared cursor, if that cursor
+// uses another state file or none, or if [Lease] is combined with [State] or [Clock]. It returns [ErrForked] for a node
+// that the parent process used before a fork without a state file. With [State], it may also return [ErrStateFile], or
+// [ErrClockFailed] for a custom clock, and takes about a second if the file is new or the machine has just booted. With
+// [Lease], it waits for a node, and may return [ErrLeaseUnavailable].
 //
-// If the process has another copy of the library, for example in another language's package, New logs a warning, once:
-// each copy has its own cursors, so Snowflakes with the same node repeat IDs. Copies are detected on Linux.
+// If the process has another copy of the library, for example in another language's package, New logs a warning, once.
+// Each copy has its own cursors, so Snowflakes with the same node in different copies repeat each other's IDs. Copies
+// are detected on Linux.
 func New(options ...Option) (*Snowflake, error) {
 	s := settings{options: C.polyflake_options_new()}
 	defer C.polyflake_options_free(s.options)
@@ -109,7 +111,7 @@ func New(options ...Option) (*Snowflake, error) {
 	}
 	result := C.polyflake_go_new(s.options)
 	if result.failure != nil {
-		owned.free() // first, since failed may panic with a panic of the clock
+		owned.free() // first, since failed may panic if the clock did
 		return nil, failed(result.failure)
 	}
 	owned.snowflake = result.snowflake
@@ -123,9 +125,10 @@ func New(options ...Option) (*Snowflake, error) {
 	return made, nil
 }
 
-// NewContext is like [New], but stops waiting, especially for the node of a [Lease], and returns the context's error
-// when the context is done. The attempt then continues in the background, on one thread, and the Snowflake that it
-// makes is closed, so that the node is free again. If the context is done before the call, nothing is made.
+// NewContext is like [New], but stops waiting and returns the context's error when the context is done. Use it with a
+// [Lease], where waiting for a node can take long. The attempt then continues in the background, on one thread, and
+// closes the Snowflake that it creates, so that the node is free again. If the context is done before the call, nothing
+// is created.
 func NewContext(ctx context.Context, options ...Option) (*Snowflake, error) {
 	return openContext(ctx, func() (*Snowflake, error) { return New(options...) })
 }
@@ -157,7 +160,7 @@ func wrap(c *C.polyflake_snowflake, hasOwnClock, isLeased bool) (*Snowflake, err
 	return made, nil
 }
 
-// resources are what a cSnowflake owns outside Go's memory.
+// resources are the things that a cSnowflake owns outside Go's memory.
 type resources struct {
 	snowflake *C.polyflake_snowflake
 	clock     cgo.Handle // 0 for a built-in clock
@@ -173,8 +176,8 @@ func (r resources) free() {
 // NextID returns the next ID. If the tick's sequence is used up, it waits. It gives up only if the Snowflake has served
 // no waiting goroutine for [MaxWait] of real time: as long as the queue moves, no call fails.
 //
-// It returns [ErrSequenceExhausted] or [ErrClockMovedBackwards] if that was not enough (it does not wait for a step
-// back of more than [MaxBackward]), [ErrTimeOutOfRange], [ErrClockFailed], [ErrForked], [ErrStateFile], [ErrLeaseLost]
+// It returns [ErrSequenceExhausted] or [ErrClockMovedBackwards] if that was not enough (after a step back of more than
+// [MaxBackward], it does not wait), [ErrTimeOutOfRange], [ErrClockFailed], [ErrForked], [ErrStateFile], [ErrLeaseLost]
 // or [ErrClosed].
 func (s *Snowflake) NextID() (ID, error) {
 	c := s.open.Load()
@@ -188,9 +191,9 @@ func (s *Snowflake) NextID() (ID, error) {
 	return c.nextID(context.Background())
 }
 
-// NextIDContext is like [Snowflake.NextID], but stops waiting and returns the context's error when the context is done, up
-// to 2 ms late. If the context is done before the call, it takes no ID, even if one is free. An ID that was taken for the
-// call before its context ended is lost, never repeated.
+// NextIDContext is like [Snowflake.NextID], but stops waiting and returns the context's error when the context is done,
+// up to 2 ms late. If the context is done before the call, it takes no ID, even if one is free. An ID that was taken
+// for the call before its context ended is lost, never repeated.
 func (s *Snowflake) NextIDContext(ctx context.Context) (ID, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -213,7 +216,7 @@ func (c *cSnowflake) nextID(ctx context.Context) (ID, error) {
 			return ID(id), nil
 		}
 	} else {
-		// Not next_id_or_zero, which would lose the error of the clock.
+		// Not next_id_or_zero, which would lose the clock's error.
 		result := C.polyflake_go_next_id(c.address)
 		runtime.KeepAlive(c)
 		if result.failure != nil {
@@ -244,7 +247,7 @@ func (s *Snowflake) TryNextID() (ID, error) {
 	return ID(result.id), nil
 }
 
-// NextIDs returns the next n IDs in order, much faster than n calls of [Snowflake.NextID]. Between two runs of IDs it
+// NextIDs returns the next n IDs in order, much faster than n calls of [Snowflake.NextID]. Between two runs of IDs, it
 // waits as NextID does. After an error, the IDs that the call had already taken are lost, never repeated.
 //
 // It returns the errors of NextID, and [ErrInvalidOption] unless n is 1 to [MaxBatch].
@@ -252,7 +255,8 @@ func (s *Snowflake) NextIDs(n int) ([]ID, error) {
 	return s.NextIDsContext(context.Background(), n)
 }
 
-// NextIDsContext is like [Snowflake.NextIDs], but waits no longer than the context allows, as [Snowflake.NextIDContext].
+// NextIDsContext is like [Snowflake.NextIDs], but stops waiting when the context is done, as [Snowflake.NextIDContext]
+// does.
 func (s *Snowflake) NextIDsContext(ctx context.Context, n int) ([]ID, error) {
 	detail := newDetail()
 	if err := check(C.polyflake_check_batch(C.int64_t(n), &detail), &detail); err != nil {
@@ -265,13 +269,13 @@ func (s *Snowflake) NextIDsContext(ctx context.Context, n int) ([]ID, error) {
 	return ids, nil
 }
 
-// Fill is like [Snowflake.NextIDs], but fills an existing slice of any length. After an error, the contents of the slice
-// are meaningless.
+// Fill is like [Snowflake.NextIDs], but fills an existing slice of any length. After an error, the contents of the
+// slice are meaningless.
 func (s *Snowflake) Fill(ids []ID) error {
 	return s.FillContext(context.Background(), ids)
 }
 
-// FillContext is like [Snowflake.Fill], but waits no longer than the context allows, as [Snowflake.NextIDContext].
+// FillContext is like [Snowflake.Fill], but stops waiting when the context is done, as [Snowflake.NextIDContext] does.
 func (s *Snowflake) FillContext(ctx context.Context, ids []ID) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -320,8 +324,8 @@ func (s *Snowflake) Layout() Layout {
 	return s.layout
 }
 
-// Node returns all node bits together, the highest field first. After a lease was lost, it may change: it is the node
-// of the last ID, or of the next one.
+// Node returns all node bits together, the highest field first. After a lease was lost, the node may change: Node
+// returns that of the last ID or of the next.
 func (s *Snowflake) Node() uint64 {
 	if c := s.open.Load(); c != nil && s.isLeased {
 		detail := newDetail()
@@ -334,21 +338,22 @@ func (s *Snowflake) Node() uint64 {
 	return s.node.Load()
 }
 
-// Stats holds counters for monitoring, since the cursor was created. Get them from [Snowflake.Stats].
+// Stats holds statistics for monitoring, since the cursor was created. Get them from [Snowflake.Stats].
 type Stats struct {
-	// Waits is how often a call found no free slot, and waited or failed.
+	// Waits is how often a call found no free slot and waited or failed.
 	Waits uint64
-	// Rollbacks is how often the clock was seen to step back, tolerated or not.
+	// Rollbacks is how many backward steps of the clock were seen, tolerated or not.
 	Rollbacks uint64
-	// LeadMs is how many ms the last tick taken is ahead of the clock; 0 if it is not.
+	// LeadMs is how many ms the last used tick is ahead of the clock; 0 if it is not ahead.
 	LeadMs uint64
 	// LastIssued is the start of the last ID's tick, in UTC; the zero time before the first ID.
 	LastIssued time.Time
-	// LeaseLosses is how often the lease was lost: it expired, or another process had its node. 0 without a lease.
+	// LeaseLosses is how often the lease was lost because it expired or another process had its node; 0 without a
+	// lease.
 	LeaseLosses uint64
 }
 
-// Stats reads the counters, and the clock once. It returns [ErrClockFailed], [ErrForked] or [ErrClosed].
+// Stats returns the statistics. It reads the clock once. It returns [ErrClockFailed], [ErrForked] or [ErrClosed].
 func (s *Snowflake) Stats() (Stats, error) {
 	c := s.open.Load()
 	if c == nil {
@@ -371,14 +376,14 @@ func (s *Snowflake) Stats() (Stats, error) {
 }
 
 // Close closes the Snowflake. From then on, calls for an ID or for stats return [ErrClosed], even those that are
-// waiting; a call that already has its IDs returns them. Other Snowflakes of the node are not affected. The garbage
-// collector frees its memory once the last call has returned, including that of a Snowflake that is never closed. Close
-// never fails, and does not wait, except that the last Snowflake on a lease gives its node back: it waits for the
-// store, for at most a sixth of the ttl or 5 s. Closing again does nothing.
+// waiting; a call that already has its IDs returns them. Other Snowflakes with the same node are not affected. The
+// garbage collector frees the memory once the last call has returned, even if the Snowflake is never closed. Close
+// never fails. It waits only when it closes the last Snowflake on a lease: it then waits for the store to take the node
+// back, for at most a sixth of the ttl or 5 s, whichever is shorter. Closing again does nothing.
 func (s *Snowflake) Close() error {
 	s.Node() // the last one, for later
 	if c := s.open.Swap(nil); c != nil {
-		c.queue.close() // first: the store may take its time
+		c.queue.close() // first, because the store may be slow
 		C.polyflake_go_close(c.address)
 		runtime.KeepAlive(c)
 	}

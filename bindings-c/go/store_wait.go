@@ -14,28 +14,30 @@ import (
 )
 
 const (
-	// defaultMaxWait is max_wait_ms of counters and sequences if it is not set.
+	// defaultMaxWait is the default max_wait_ms of counters and sequences.
 	defaultMaxWait = 10 * time.Second
 	// mostInStore is how many threads may wait for the store in calls of one kind, unless there are more processors.
 	mostInStore = 4
 	// mostFetched is the most numbers that one C call fetches for the waiting calls.
 	mostFetched = 1 << 20
-	// manyNumbers is the size from which a call checks the numbers in hand itself before it waits.
+	// manyNumbers is the smallest slice for which it pays to check the numbers in hand first, and to take all with one
+	// fill.
 	manyNumbers = 16
 )
 
-// counterQueue holds a Counter's waiting calls. One goroutine at a time fetches numbers, for all calls that are there
-// when it begins. Later calls may have begun after greater numbers were returned, so they are next.
+// counterQueue holds a Counter's waiting calls. One goroutine at a time fetches numbers, for all calls that are in the
+// queue when the fetch begins. Calls that come later may have begun after greater numbers were returned, so they wait
+// for the next fetch.
 type counterQueue struct {
 	mutex sync.Mutex
 	line
 	isFetching, isClosed bool
-	// How many calls are filling large slices themselves, having found enough in hand. Others may take the numbers first,
-	// so they may wait.
+	// How many calls are filling large slices themselves, because they found enough numbers in hand. Others may take
+	// these numbers first, so the calls may have to wait.
 	filling atomic.Int32
 }
 
-// fill is for a slice of any length.
+// fill fills a slice of any length.
 func (c *cCounter) fill(ctx context.Context, numbers []ID) error {
 	if len(numbers) >= manyNumbers && ctx.Done() == nil {
 		if read, err := c.counts(); err == nil && uint64(read.in_hand) >= uint64(len(numbers)) {
@@ -52,7 +54,7 @@ func (c *cCounter) fill(ctx context.Context, numbers []ID) error {
 	return nil
 }
 
-// fillInHand takes numbers in hand, and returns how many it took.
+// fillInHand fills numbers from those in hand, and returns how many it took.
 func (c *cCounter) fillInHand(numbers []ID) int {
 	start := (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(numbers)))
 	filled := C.polyflake_go_counter_fill_in_hand(c.address, C.size_t(len(numbers)), start)
@@ -60,7 +62,7 @@ func (c *cCounter) fillInHand(numbers []ID) int {
 	return int(filled)
 }
 
-// fetchInto waits for the store in a thread.
+// fetchInto fills numbers, and blocks a thread while it waits for the store.
 func (c *cCounter) fetchInto(numbers []ID) error {
 	detail := newDetail()
 	start := (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(numbers)))
@@ -69,7 +71,7 @@ func (c *cCounter) fetchInto(numbers []ID) error {
 	return err
 }
 
-// wait fills the rest of numbers, some of which are already filled.
+// wait fills the rest of numbers, of which the first filled ones are already there.
 func (c *cCounter) wait(ctx context.Context, numbers []ID, filled int) error {
 	w := &waiter{ids: numbers, filled: filled, since: time.Now(), news: make(chan struct{}, 1)}
 	done := ctx.Done()
@@ -83,7 +85,7 @@ func (c *cCounter) wait(ctx context.Context, numbers []ID, filled int) error {
 	q.mutex.Unlock()
 	for isCancelled := false; ; {
 		q.mutex.Lock()
-		// Later than the library, which may say more about what is wrong.
+		// Longer than in the library, whose error may say more about the cause.
 		left := c.store.maxWait + grace - time.Since(w.since)
 		isFilled := w.filled == len(w.ids)
 		isOver := isFilled || w.err != nil || q.isClosed || isCancelled || left <= 0
@@ -109,7 +111,7 @@ func (c *cCounter) wait(ctx context.Context, numbers []ID, filled int) error {
 	}
 }
 
-// tooLate says why a call has waited in vain, unless the numbers it wants are in hand by now.
+// tooLate returns the reason that a call has waited in vain, unless the numbers it wants are in hand by now.
 func (c *cCounter) tooLate(w *waiter) error {
 	for {
 		w.filled += c.fillInHand(w.ids[w.filled:])
@@ -129,7 +131,7 @@ func (c *cCounter) tooLate(w *waiter) error {
 	}
 }
 
-// fetch gets numbers for the waiting calls, until there are none.
+// fetch gets numbers for the waiting calls until no call waits.
 func (c *cCounter) fetch() {
 	q := &c.queue
 	var room []ID
@@ -147,7 +149,7 @@ func (c *cCounter) fetch() {
 			return
 		}
 		q.mutex.Unlock()
-		// Not into a call's own slice: its wait may end before the library's.
+		// Not into a call's own slice, because the call may stop waiting before the library does.
 		if len(room) < wanted {
 			room = make([]ID, wanted)
 		}
@@ -177,8 +179,8 @@ func (c *cCounter) fetch() {
 	}
 }
 
-// mostAtOnce is how many numbers a fetch asks for: a segment, so that calls that wait get theirs after one answer of the
-// store. With a step of 1, the store gives any number of them at once.
+// mostAtOnce is how many numbers a fetch asks for: a segment, so that waiting calls get theirs after one answer from
+// the store. With a step of 1, the store hands out any number of them at once.
 func (c *cCounter) mostAtOnce() int {
 	read, err := c.counts()
 	if step := uint64(read.step); err == nil && step > 1 {
@@ -187,7 +189,7 @@ func (c *cCounter) mostAtOnce() int {
 	return mostFetched
 }
 
-// close ends the calls that wait.
+// close ends all waiting calls.
 func (q *counterQueue) close() {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
@@ -195,7 +197,8 @@ func (q *counterQueue) close() {
 	q.tellAll()
 }
 
-// storeCalls bounds how many calls are in the library at once that wait for the store, and cannot be one.
+// storeCalls limits how many calls at once may block in the library to wait for the store, if one call cannot serve
+// them all.
 type storeCalls struct {
 	maxWait time.Duration
 	slots   chan struct{}
@@ -205,12 +208,12 @@ type storeCalls struct {
 }
 
 func newStoreCalls(maxWait time.Duration) storeCalls {
-	// Most of these calls find what they want in memory, and may use every processor.
+	// Most of these calls find their numbers in memory, so they may use every processor.
 	most := max(mostInStore, min(runtime.GOMAXPROCS(0), 32))
 	return storeCalls{maxWait, make(chan struct{}, most), make(chan struct{}), new(atomic.Int32)}
 }
 
-// enter takes a slot if one is free. leave gives it back.
+// enter takes a slot, if one is free. leave gives it back.
 func (s *storeCalls) enter() bool {
 	select {
 	case s.slots <- struct{}{}:
@@ -224,7 +227,7 @@ func (s *storeCalls) leave() {
 	<-s.slots
 }
 
-// bounded makes a call that waits for the store, once few others do. The call ends after maxWait, with what tooLate says.
+// bounded makes a call that waits for the store, once a slot is free. After maxWait, it returns the result of tooLate.
 func bounded[T any](ctx context.Context, s *storeCalls, call, tooLate func() (T, error)) (none T, err error) {
 	if s.enter() {
 		if ctx.Done() == nil {
@@ -239,7 +242,7 @@ func bounded[T any](ctx context.Context, s *storeCalls, call, tooLate func() (T,
 	case s.slots <- struct{}{}:
 		s.behind.Add(-1)
 		if time.Since(begun) >= s.maxWait {
-			// Nobody would wait for the answer.
+			// Nobody would wait for the answer any more.
 			s.leave()
 			timer.Stop()
 			return tooLate()
@@ -258,7 +261,8 @@ func bounded[T any](ctx context.Context, s *storeCalls, call, tooLate func() (T,
 	return none, err
 }
 
-// afterwards makes a call that has a slot, in a goroutine: the library's wait may be longer than what is left of this one.
+// afterwards makes a call that has a slot. It uses a goroutine, because the library may wait longer than this call
+// still can.
 func afterwards[T any](
 	ctx context.Context, s *storeCalls, timer *time.Timer, call, tooLate func() (T, error),
 ) (none T, err error) {
@@ -286,7 +290,7 @@ type answer[T any] struct {
 	err   error
 }
 
-// storeSettings are the options of a counter or sequences.
+// storeSettings holds the options of a counter or sequences.
 type storeSettings struct {
 	options *C.polyflake_options
 	maxWait time.Duration
@@ -299,7 +303,7 @@ func (s *storeSettings) set(name, value string) error {
 	return setText(s.options, name, value)
 }
 
-// maxWaitOf reads max_wait_ms. Opening the object fails if it is not a number.
+// maxWaitOf reads max_wait_ms. If it is not a number, opening the counter or sequences fails.
 func maxWaitOf(value string) time.Duration {
 	ms, err := strconv.ParseUint(value, 10, 32)
 	if err != nil {
@@ -308,7 +312,8 @@ func maxWaitOf(value string) time.Duration {
 	return duration(ms)
 }
 
-// openContext opens something in the background if the context can end, and closes it if the context ended first.
+// openContext opens an object, in the background if the context can end, and closes the object if the context ends
+// first.
 func openContext[T interface{ Close() error }](ctx context.Context, open func() (T, error)) (none T, err error) {
 	if err := ctx.Err(); err != nil {
 		return none, err
@@ -325,7 +330,7 @@ func openContext[T interface{ Close() error }](ctx context.Context, open func() 
 	go func() {
 		var r result
 		defer func() {
-			// A clock of the caller's may panic, or end its goroutine: that is the caller's to see.
+			// A custom clock may panic or end its goroutine, which the caller must see.
 			r.panicked = recover()
 			results <- r
 		}()

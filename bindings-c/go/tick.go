@@ -12,19 +12,19 @@ import (
 	"github.com/polyflake/polyflake/bindings-c/go/internal/counter"
 )
 
-// tick takes IDs without a call of C, as polyflake_words describes it: those that follow in the tick of the last one.
-// Its pointers are into C's memory, and limit and node must not be used once the polyflake_snowflake is freed.
+// tick takes IDs without a C call, as polyflake_words describes, as long as they are in the same tick as the last ID.
+// Its pointers refer to C memory. limit and node must not be used after the polyflake_snowflake is freed.
 type tick struct {
 	clockStart, clockKept, cursor *uint64 // cursor is nil if every ID takes a call
 	limit                         *unsafe.Pointer
 	epochMs, tickMs               uint64
-	node                          *uint64 // in the polyflake_snowflake, as limit is
+	node                          *uint64 // in the polyflake_snowflake, like limit
 	sequenceMask                  uint64
 	sequenceBits, sequenceShift   uint8
 	timestampShift                uint8
 }
 
-// windowMask has the bits of clockKept that are not the time.
+// windowMask selects the bits of clockKept that are not the time.
 const windowMask = 1<<20 - 1
 
 func newTick(c *C.polyflake_snowflake) tick {
@@ -47,7 +47,7 @@ func newTick(c *C.polyflake_snowflake) tick {
 	}
 }
 
-// next returns the next ID, or 0 if it takes a call of C. The order of the loads matters.
+// next returns the next ID, or 0 if that takes a C call. The order of the loads matters.
 func (t *tick) next() ID {
 	if t.cursor == nil {
 		return 0
@@ -61,7 +61,7 @@ func (t *tick) next() ID {
 	return t.nextAt(kept >> 20)
 }
 
-// nextAt is next at a time, in Unix ms. All shifts are below 64, which the compiler need not check.
+// nextAt is next at the given time. All shifts are below 64; the masks tell the compiler so.
 func (t *tick) nextAt(nowMs uint64) ID {
 	last := atomic.LoadUint64(t.cursor)
 	slot := last + 1
@@ -70,7 +70,7 @@ func (t *tick) nextAt(nowMs uint64) ID {
 		last >= atomic.LoadUint64((*uint64)(atomic.LoadPointer(t.limit))) {
 		return 0
 	}
-	node := atomic.LoadUint64(t.node) // after the limit: a lease may change it
+	node := atomic.LoadUint64(t.node) // after the limit, because a lease may change it
 	if !atomic.CompareAndSwapUint64(t.cursor, last, slot) {
 		return 0
 	}

@@ -19,61 +19,61 @@ import (
 const (
 	// mostAsked is the most IDs that one poll asks for.
 	mostAsked = 1 << 14
-	// longestPause is how long a step of the clock may not be noticed.
+	// longestPause is the longest time that a step of the clock may go unnoticed.
 	longestPause = 50 * time.Millisecond
-	// exactPause is how long the end of a wait may block a thread: Go's timers are up to a ms late.
+	// exactPause is how long the end of a wait may block a thread, because Go's timers are up to a millisecond late.
 	exactPause = 2 * time.Millisecond
-	// mostExact is how many threads that may be. The first of further queues waits in Go to the end.
+	// mostExact is how many threads may be blocked like this. In further queues, the first call waits in Go to the end.
 	mostExact = 8
-	// grace is how long the first call may be late, before others look after themselves.
+	// grace is how late the first call may be before the others poll for themselves.
 	grace = 10 * time.Millisecond
 )
 
-// exact counts the threads that are in exactPause.
+// exact counts the threads that are blocked for an exactPause.
 var exact atomic.Int32
 
-// queue is the calls of a Snowflake that wait. The first one waits for the clock, and gets IDs for all of them from
-// polyflake_waiting_poll, by which the queue has a place among all calls of the process that wait for the same IDs. The
-// others wait for the first one. A batch that got some of its IDs goes to the end.
+// queue holds a Snowflake's waiting calls. The first call waits for the clock, and gets IDs for all of them from
+// polyflake_waiting_poll. This gives the queue one place among all calls in the process that wait for the same IDs. The
+// other calls wait for the first. A batch that got some of its IDs goes to the end.
 type queue struct {
 	maxWait time.Duration
 
 	mutex sync.Mutex
 	line
 	isClosed bool
-	// When the queue last got IDs.
+	// The time when the queue last got IDs.
 	served time.Time
 	// nil until a poll needs it.
 	place *C.polyflake_waiting
-	// What the place was asked for, and for how many calls: the first ones. While a poll gives none, the next asks for the
-	// same. It may give IDs that were taken meanwhile, and these are not for calls that have begun since: before they began,
-	// greater IDs may have been returned.
+	// How many IDs the polls ask for, and for how many calls, counted from the first. If a poll gets none, the next
+	// poll asks for the same: it may get IDs that were taken in between, which must not go to calls that have begun
+	// since, because greater IDs may have been returned before these calls began.
 	asked, askedCalls int
-	// Whether one of those has left since.
+	// Set if one of these calls has left since.
 	isShort bool
-	// When the poll began that is under way; zero for none.
+	// The time when the current poll began; zero if there is none.
 	polling time.Time
-	// Room for the IDs of several calls.
+	// A buffer for the IDs of several calls.
 	room []ID
 }
 
-// line is calls in the order in which they came.
+// line is a list of calls in the order in which they came.
 type line struct{ first, last *waiter }
 
-// waiter is a call that waits.
+// waiter is a waiting call.
 type waiter struct {
 	ids    []ID
 	filled int
-	err    error // why it gets none, in a counter's queue
+	err    error // the reason that it gets none, in a counter's queue
 	since  time.Time
 	timer  *time.Timer
-	// Told when the call has its IDs, is the first, or is closed.
+	// Signaled when the call has its IDs, is the first, or must end.
 	news              chan struct{}
 	before, after     *waiter
 	isQueued, isAsked bool
 }
 
-// wait fills the rest of ids, of which some are filled.
+// wait fills the rest of ids, of which the first filled ones are already there.
 func (c *cSnowflake) wait(ctx context.Context, ids []ID, filled int) error {
 	defer runtime.KeepAlive(c)
 	w := &waiter{ids: ids, filled: filled, since: time.Now(), news: make(chan struct{}, 1)}
@@ -82,7 +82,7 @@ func (c *cSnowflake) wait(ctx context.Context, ids []ID, filled int) error {
 	q.mutex.Lock()
 	q.push(w)
 	q.mutex.Unlock()
-	// Also if a clock panics, or ends its goroutine although it must not.
+	// This runs even if a clock panics or, although it must not, ends its goroutine.
 	defer q.leave(w)
 	for isCancelled := false; ; {
 		q.mutex.Lock()
@@ -96,7 +96,7 @@ func (c *cSnowflake) wait(ctx context.Context, ids []ID, filled int) error {
 			q.mutex.Unlock()
 			return errClosed()
 		case isCancelled:
-			q.remove(w) // now, before it gets IDs
+			q.remove(w) // now, so that it gets no IDs
 			q.settle(w)
 			q.mutex.Unlock()
 			return ctx.Err()
@@ -121,12 +121,12 @@ func (c *cSnowflake) wait(ctx context.Context, ids []ID, filled int) error {
 	}
 }
 
-// poll gets IDs for the calls that wait, or says how long to pause. The call is the first.
+// poll gets IDs for the waiting calls, or returns how long to pause. w is the first call.
 func (c *cSnowflake) poll(w *waiter) (time.Duration, error) {
 	q := &c.queue
 	q.mutex.Lock()
 	if q.isShort {
-		// From another place, so that the IDs of a call that has left are not taken.
+		// Take another place, so as not to get the IDs of a call that has left.
 		q.forget()
 	}
 	if q.place == nil {
@@ -163,7 +163,8 @@ func (c *cSnowflake) poll(w *waiter) (time.Duration, error) {
 	if result.failure == nil && result.count == 0 {
 		pause := pauseOf(result)
 		if q.asked > q.askedCalls && !q.last.isAsked {
-			// For a batch, but not for those that have come since: it would have the whole next tick.
+			// The poll asks for a batch, but not for calls that have come since. Ask again, or the batch would get the
+			// whole next tick.
 			q.forget()
 			pause = 0
 		}
@@ -178,7 +179,7 @@ func (c *cSnowflake) poll(w *waiter) (time.Duration, error) {
 	q.askNone()
 	q.settle(w)
 	q.mutex.Unlock()
-	// All have their IDs. Those that run first use up what is left of the tick: in turn, and not always this one.
+	// All served calls have their IDs. Those that run first use up the rest of the tick, so they take turns.
 	rand.Shuffle(len(served), func(i, j int) { served[i], served[j] = served[j], served[i] })
 	for _, other := range served {
 		other.tell()
@@ -189,8 +190,8 @@ func (c *cSnowflake) poll(w *waiter) (time.Duration, error) {
 	return 0, failed(result.failure)
 }
 
-// pollAlone polls for a call that has waited for as long as it may, but behind a first one that is late, in its clock or on
-// its disk. The call leaves the queue, unless it is a batch that got only some of its IDs.
+// pollAlone polls for a call that has waited as long as it may, because the first call is stuck in a clock or on the
+// disk. The call leaves the queue, unless it is a batch that got only some of its IDs.
 func (c *cSnowflake) pollAlone(w *waiter) error {
 	q := &c.queue
 	q.mutex.Lock()
@@ -233,7 +234,7 @@ func pauseOf(result C.polyflake_go_filled) time.Duration {
 	return time.Duration(max(min(uint64(result.pause_ns), uint64(longestPause)), 1))
 }
 
-// pause lets a time pass, or less. It returns true if the context was done before.
+// pause waits for at most the given time. It returns true if the context is done.
 func (w *waiter) pause(done <-chan struct{}, pause time.Duration) bool {
 	if pause > exactPause {
 		return w.sleep(done, pause-exactPause)
@@ -252,7 +253,7 @@ func (w *waiter) pause(done <-chan struct{}, pause time.Duration) bool {
 	}
 }
 
-// sleep returns after a time, or when there are news. It returns true if the context was done before.
+// sleep waits for at most the given time, or until the call is signaled. It returns true if the context is done.
 func (w *waiter) sleep(done <-chan struct{}, longest time.Duration) bool {
 	if w.timer == nil {
 		w.timer = time.NewTimer(longest)
@@ -272,11 +273,12 @@ func (w *waiter) sleep(done <-chan struct{}, longest time.Duration) bool {
 func (w *waiter) tell() {
 	select {
 	case w.news <- struct{}{}:
-	default: // it has not looked at the last news yet
+	default: // the last signal has not been read yet
 	}
 }
 
-// put writes the next IDs of a call. Where the lease has brought another node, a batch begins again: it has IDs of one.
+// put writes the next IDs of a call. If the lease has changed the node, a batch begins again, because all its IDs must
+// have the same node.
 func (w *waiter) put(ids []ID, nodeMask ID) {
 	if w.filled > 0 && (w.ids[0]^ids[0])&nodeMask != 0 {
 		w.filled = 0
@@ -284,7 +286,7 @@ func (w *waiter) put(ids []ID, nodeMask ID) {
 	w.filled += copy(w.ids[w.filled:], ids)
 }
 
-// The mutex is held in all that follow.
+// The mutex is held in all functions below.
 
 func (l *line) push(w *waiter) {
 	w.before, w.after, w.isQueued = l.last, nil, true
@@ -337,7 +339,7 @@ func (q *queue) settle(caller *waiter) {
 	}
 }
 
-// ask says for how many IDs and calls the next polls ask.
+// ask sets how many IDs the next polls ask for, and for how many calls.
 func (q *queue) ask() {
 	for w := q.first; w != nil && q.askedCalls < mostAsked; w = w.after {
 		q.asked = min(q.asked+len(w.ids)-w.filled, mostAsked)
@@ -346,7 +348,7 @@ func (q *queue) ask() {
 	}
 }
 
-// askNone begins again, after a poll that got IDs or failed.
+// askNone resets that, after a poll that got IDs or failed.
 func (q *queue) askNone() {
 	for w := q.first; w != nil && w.isAsked; w = w.after {
 		w.isAsked = false
@@ -354,15 +356,15 @@ func (q *queue) askNone() {
 	q.asked, q.askedCalls, q.isShort = 0, 0, false
 }
 
-// forget leaves the place in the process's queue.
+// forget gives up the place in the process's queue.
 func (q *queue) forget() {
 	q.askNone()
 	C.polyflake_waiting_free(q.place)
 	q.place = nil
 }
 
-// deal gives IDs to the calls for which they were asked: one to each, and the others to the first that want more. It
-// returns those that have all theirs.
+// deal gives the IDs to the calls that they were asked for: one to each, and the rest to the first calls that want
+// more. It returns the calls that have all their IDs.
 func (l *line) deal(ids []ID, nodeMask ID) (served []*waiter) {
 	calls := 0
 	for w := l.first; w != nil && w.isAsked && calls < len(ids); w = w.after {
@@ -385,7 +387,7 @@ func (l *line) deal(ids []ID, nodeMask ID) (served []*waiter) {
 	return served
 }
 
-// waited is how long nobody of the queue got IDs, since the call came.
+// waited returns how long no call in the queue has got IDs since w came.
 func (q *queue) waited(w *waiter) time.Duration {
 	since := w.since
 	if q.served.After(since) {
@@ -394,12 +396,12 @@ func (q *queue) waited(w *waiter) time.Duration {
 	return time.Since(since)
 }
 
-// isLate tells whether a call has waited for longer than it may, and the first one can do nothing about that.
+// isLate reports whether a call has waited longer than it may while the first call is stuck in a poll.
 func (q *queue) isLate(w *waiter) bool {
 	return !q.polling.IsZero() && q.waited(w) >= q.maxWait+grace
 }
 
-// leave is for every call when it ends.
+// leave removes a call that ends.
 func (q *queue) leave(w *waiter) {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
@@ -409,7 +411,7 @@ func (q *queue) leave(w *waiter) {
 	}
 }
 
-// close ends the calls that wait.
+// close ends all waiting calls.
 func (q *queue) close() {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
