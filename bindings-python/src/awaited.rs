@@ -1,7 +1,8 @@
-//! Calls of counters and sequences that wait for their store, awaited in an asyncio event loop.
+//! Awaits the calls of counters and sequences that wait for a store, in an asyncio event loop.
 //!
-//! One thread serves all such calls. It is not a Python thread, and must not wait for the GIL. So it puts a call's
-//! result into a queue, for a Python thread that tells the event loop and ends a while after the last call.
+//! One thread serves all such calls. It is not a Python thread, and must not wait for the GIL. It puts each result into
+//! a queue, from which a Python thread passes it on to the event loop. The Python thread ends a while after the last
+//! call.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,18 +16,18 @@ use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use crate::errors::exception;
 use crate::process::PerProcess;
 
-/// How long the Python thread stays for another call.
+/// How long the Python thread waits for another call before it ends.
 const IDLE: Duration = Duration::from_secs(10);
-/// How long the program waits for that thread at its end.
+/// How long a program that exits waits for the Python thread.
 const AT_EXIT: Duration = Duration::from_secs(2);
 
 /// Converts a call's result to a Python object.
 type Given = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 
-/// A ticket, and its call's result or exception.
+/// A ticket, with its call's result or exception.
 type Told = (u64, Option<Py<PyAny>>, Option<Py<PyAny>>);
 
-/// The calls of a process.
+/// A process's calls.
 #[derive(Default)]
 struct Calls {
     line: Mutex<Line>,
@@ -35,18 +36,19 @@ struct Calls {
 
 #[derive(Default)]
 struct Line {
-    /// The results of calls, by their tickets.
+    /// The results of calls, with their tickets.
     given: VecDeque<(u64, Given)>,
-    /// How many calls have no result yet.
+    /// The number of calls without a result.
     pending: usize,
     has_thread: bool,
-    /// Whether the interpreter is about to end: nobody is told any more.
+    /// Whether the interpreter is about to end, so that no more results are passed on.
     is_over: bool,
 }
 
 static CALLS: PerProcess<Calls> = PerProcess::new();
 
-/// The coroutine of a call: it returns the result of `now`, or waits for what `later` begins.
+/// Creates the coroutine of a call. It returns the result of the method `now`, or awaits the call that the method
+/// `later` begins.
 pub(crate) fn coroutine<'py>(
     object: &Bound<'py, PyAny>,
     [now, later]: [Option<&str>; 2],
@@ -62,7 +64,7 @@ pub(crate) fn coroutine<'py>(
         .call1(PyTuple::new(py, arguments.collect::<Vec<_>>())?)
 }
 
-/// Begins a call. Its result goes to the waiter with that ticket.
+/// Begins a call, whose result goes to the waiter with this ticket.
 pub(crate) fn begin<T: Send + 'static>(
     py: Python<'_>,
     ticket: u64,
@@ -93,19 +95,20 @@ pub(crate) fn begin<T: Send + 'static>(
     Ok(Waiter(is_gone))
 }
 
-/// The waiter for a call.
+/// The waiter's hold on a call.
 #[pyclass(frozen, module = "polyflake._polyflake", name = "_Waiter")]
 pub(crate) struct Waiter(Arc<AtomicBool>);
 
 #[pymethods]
 impl Waiter {
-    /// Nobody waits any more.
+    /// Tells the call that nobody waits for it any more.
     fn end(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// No lock, since a fork in the middle of this would leave it locked in the child. Doing it twice is harmless.
+/// Registers `end`. There is no lock, because a fork in the middle of this would leave the lock held in the child.
+/// Doing this twice is harmless.
 fn prepare(py: Python<'_>) -> PyResult<()> {
     static IS_READY: AtomicBool = AtomicBool::new(false);
     if !IS_READY.load(Ordering::Acquire) {
@@ -117,7 +120,7 @@ fn prepare(py: Python<'_>) -> PyResult<()> {
 }
 
 impl Calls {
-    /// Nobody waits for the GIL with this lock.
+    /// Locks the queue. No thread that holds this lock waits for the GIL.
     fn line(&self) -> MutexGuard<'_, Line> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -141,7 +144,7 @@ impl Calls {
         started.map(drop)
     }
 
-    /// The next ticket, with its call's result or exception. `None`: the thread ends.
+    /// Returns the next ticket, with its call's result or exception. Returns `None` if the thread must end.
     fn take(&self, py: Python<'_>) -> Option<Told> {
         let (ticket, given) = py.detach(|| self.wait())?;
         Some(match given(py) {
@@ -162,14 +165,14 @@ impl Calls {
                 self.changed.notify_all();
                 return None;
             }
-            // Each pending call ends, and reports that.
+            // Every pending call ends at some point, and then notifies `changed`.
             let longest = if left.is_zero() { IDLE } else { left };
             line = self.changed.wait_timeout(line, longest).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
 
-/// At the end of the program: no thread may enter an interpreter that has ended.
+/// Runs when the program ends, because no thread may enter an interpreter that has ended.
 fn end(py: Python<'_>) {
     let Some(calls) = CALLS.present() else { return };
     py.detach(|| {

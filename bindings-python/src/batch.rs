@@ -1,4 +1,4 @@
-//! Batches: lists, and buffers from a caller.
+//! Batches of IDs: new lists, and buffers that the caller passes.
 
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
@@ -7,10 +7,10 @@ use crate::convert;
 use crate::errors::OrRaise;
 use crate::wait::{Raised, ReleasesGil};
 
-/// How many IDs of a batch are issued before other threads get the GIL: some 20 us.
+/// The number of IDs issued before other threads get the GIL. This takes about 20 us.
 const PART: usize = 16 * 1024;
 
-/// A list of `n` IDs. `fill_part` fills the part it is given.
+/// Returns a list of `n` IDs. `fill_part` fills the part that it is passed.
 pub(crate) fn list(
     py: Python<'_>,
     n: &Bound<'_, PyAny>,
@@ -21,8 +21,8 @@ pub(crate) fn list(
     Ok(ids)
 }
 
-/// Fills a writable, contiguous buffer of 8-byte integers. `fill_part` fills the part it is given, with IDs that may
-/// need the top bit if they take `all_bits`.
+/// Fills a writable, contiguous buffer of 8-byte integers. `fill_part` fills the part that it is passed. If `all_bits`
+/// is set, its IDs may use the top bit.
 pub(crate) fn fill(
     py: Python<'_>,
     buffer: &Bound<'_, PyAny>,
@@ -33,16 +33,16 @@ pub(crate) fn fill(
     let count = buffer.item_count();
     let first = buffer.buf_ptr().cast::<u64>();
     if count == 0 {
-        // Its pointer may be null. The core says whether this is closed or forked.
+        // The pointer may be null. The core checks whether the generator is closed or forked.
         fill_slice(py, &mut [], &mut fill_part)
     } else if first.is_aligned() {
-        // SAFETY: the exporter keeps `count` writable, contiguous 8-byte integers at `first` for as long as
-        // `buffer` is held, and every bit pattern is a valid u64. The caller must make sure that nothing else
-        // writes to them meanwhile, as for every call that fills a buffer without the GIL (`readinto`).
+        // SAFETY: the exporter keeps `count` writable, contiguous 8-byte integers at `first` for as long as `buffer` is
+        // held, and every bit pattern is a valid u64. The caller must make sure that nothing else writes to them in the
+        // meantime, as with every call that fills a buffer without the GIL (`readinto`).
         let ids = unsafe { std::slice::from_raw_parts_mut(first, count) };
         fill_slice(py, ids, &mut fill_part)
     } else {
-        // A view that is not aligned to 8 bytes.
+        // The view is not aligned to 8 bytes.
         let mut ids = [0; 512];
         (0..count).step_by(ids.len()).try_for_each(|start| {
             let part = &mut ids[..(count - start).min(512)];
@@ -57,7 +57,7 @@ pub(crate) fn fill(
     }
 }
 
-/// Other threads get the GIL during its waits and between its parts.
+/// Fills a slice in parts. Other threads get the GIL while this waits, and between parts.
 fn fill_slice(
     py: Python<'_>,
     ids: &mut [u64],
@@ -73,7 +73,7 @@ fn fill_slice(
     })
 }
 
-/// Returns the buffer that `fill` writes to.
+/// Checks that `fill` can write to this buffer, and returns it.
 fn check(buffer: &Bound<'_, PyAny>, all_bits: bool) -> PyResult<PyUntypedBuffer> {
     let takes = "fill takes a writable, contiguous buffer of 8-byte integers (format Q or q)";
     let (buffer, signed) = convert::buffer(buffer, takes)?;

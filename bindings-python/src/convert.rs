@@ -1,4 +1,4 @@
-//! Converts Python values to the core's, and Unix times to `datetime`.
+//! Converts Python values to core types, and Unix times to `datetime`.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::errors;
 
 static INDEX: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// An `int` of any size, or an object with `__index__`, such as NumPy's integers. A bool is a wrong type.
+/// Converts an `int` of any size, or an object with `__index__`, such as a NumPy integer. A bool is rejected.
 pub(crate) fn number(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Number> {
     number_or(value, what, "an int")
 }
@@ -23,7 +23,7 @@ pub(crate) fn number(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Number> {
 /// Like `number`, for an argument that also accepts other types.
 pub(crate) fn number_or(value: &Bound<'_, PyAny>, what: &str, takes: &str) -> PyResult<Number> {
     if let Ok(int) = value.cast_exact::<PyInt>() {
-        // Not as u64, which takes Python five times the instructions.
+        // Not as u64, for which Python needs five times as many instructions.
         if let Ok(fits) = int.extract::<i64>() {
             return Ok(fits.into());
         }
@@ -32,7 +32,7 @@ pub(crate) fn number_or(value: &Bound<'_, PyAny>, what: &str, takes: &str) -> Py
         return Err(wrong_type(value, what, takes));
     }
     let int = INDEX.import(value.py(), "operator", "index")?.call1((value,)).map_err(|raised| {
-        // Any other exception of `__index__` belongs to the caller.
+        // Any other exception from `__index__` goes to the caller.
         if raised.is_instance_of::<PyTypeError>(value.py()) { wrong_type(value, what, takes) } else { raised }
     })?;
     if let Ok(fits) = int.extract::<u64>() {
@@ -41,14 +41,14 @@ pub(crate) fn number_or(value: &Bound<'_, PyAny>, what: &str, takes: &str) -> Py
     if let Ok(fits) = int.extract::<i64>() {
         return Ok(fits.into());
     }
-    // Python does not convert very long integers to text.
+    // Python refuses to convert very long integers to text.
     Ok(match int.str() {
         Ok(digits) => Number::parse(digits.to_str()?),
         Err(_) => Number::parse(&format!("an int of {} bits", int.call_method0("bit_length")?)),
     })
 }
 
-/// A `str`. Lone surrogates, which UTF-8 cannot encode, become U+FFFD, which every parser of the core rejects.
+/// Converts a `str`. Lone surrogates, which UTF-8 cannot encode, become U+FFFD, which all parsers in the core reject.
 pub(crate) fn text<'a>(value: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<'a, str>> {
     match value.cast::<PyString>() {
         Ok(text) => Ok(text.to_string_lossy()),
@@ -56,10 +56,10 @@ pub(crate) fn text<'a>(value: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<
     }
 }
 
-/// A `str` or an `os.PathLike`.
+/// Converts a `str` or an `os.PathLike`.
 pub(crate) fn path(value: &Bound<'_, PyAny>, what: &str) -> PyResult<PathBuf> {
     value.extract().map_err(|raised: PyErr| {
-        // Any other exception of `__fspath__` belongs to the caller.
+        // Any other exception from `__fspath__` goes to the caller.
         if raised.is_instance_of::<PyTypeError>(value.py()) {
             wrong_type(value, what, "a str or an os.PathLike")
         } else {
@@ -84,12 +84,12 @@ pub(crate) fn node(value: &Bound<'_, PyAny>) -> PyResult<Node> {
     value.map(Node::from)
 }
 
-/// "ordinal" or "ip".
+/// Returns the number that "ordinal" or "ip" stands for, and `None` for any other value.
 fn of_host(value: &Bound<'_, PyAny>) -> Option<Number> {
     Number::of_host(&value.cast::<PyString>().ok()?.to_string_lossy())
 }
 
-/// An aware `datetime`, or an int of Unix ms.
+/// Converts an aware `datetime`, or an int of Unix ms.
 pub(crate) fn unix_time(value: &Bound<'_, PyAny>) -> PyResult<UnixTime> {
     let py = value.py();
     if !value.is_instance(datetime(py)?.bind(py))? {
@@ -108,12 +108,12 @@ pub(crate) fn unix_time(value: &Bound<'_, PyAny>) -> PyResult<UnixTime> {
     Ok(UnixTime::from_us(us.extract()?))
 }
 
-/// A Unix time as a `datetime` in UTC, or `None` past the year 9999, where `datetime` ends.
+/// Converts a Unix time to a `datetime` in UTC, or to `None` past the year 9999, where `datetime` ends.
 pub(crate) fn to_datetime(py: Python<'_>, unix_ms: u64) -> PyResult<Option<Bound<'_, PyAny>>> {
     let time = i64::try_from(unix_ms).ok().and_then(DateTime::from_timestamp_millis);
     let Some(time) = time.filter(|time| time.year() <= 9999) else { return Ok(None) };
-    // The constructor's form for pickles, which takes the parts as bytes: parsing them as eight arguments would nearly
-    // double the time of `decode(id).time`. Python keeps this form, because pickles must stay readable.
+    // This is the form of the constructor that pickles use, with the parts as bytes. Passing eight arguments would
+    // nearly double the time that `decode(id).time` takes. Python keeps this form, because pickles must stay readable.
     let [.., year_high, year_low] = time.year().to_be_bytes();
     let small = [time.month(), time.day(), time.hour(), time.minute(), time.second()];
     let [month, day, hour, minute, second] = small.map(|part| part.to_le_bytes()[0]);
@@ -122,10 +122,11 @@ pub(crate) fn to_datetime(py: Python<'_>, unix_ms: u64) -> PyResult<Option<Bound
     datetime(py)?.bind(py).call1((PyBytes::new(py, &state), PyTzInfo::utc(py)?)).map(Some)
 }
 
-/// A contiguous buffer of 8-byte integers, and whether they are signed. `takes` begins the message for any other.
+/// Returns a contiguous buffer of 8-byte integers, and whether they are signed. `takes` begins the error message for
+/// any other buffer.
 pub(crate) fn buffer(value: &Bound<'_, PyAny>, takes: &str) -> PyResult<(PyUntypedBuffer, bool)> {
     let buffer = PyUntypedBuffer::get(value).or_else(|refused| {
-        // ctypes gives no strides, which means contiguous. A memoryview adds them.
+        // ctypes arrays report no strides, which means that they are contiguous. A memoryview adds the strides.
         let view = PyMemoryView::from(value).map_err(|_| refused)?;
         if view.getattr("ndim")?.eq(0)? {
             return Err(unfit(takes, "has no dimension"));
@@ -144,7 +145,7 @@ pub(crate) fn buffer(value: &Bound<'_, PyAny>, takes: &str) -> PyResult<(PyUntyp
         return Err(unfit(takes, "has the other byte order"));
     }
     if buffer.item_size() != 8 {
-        // Its length is counted in items.
+        // The buffer's length is counted in items.
         return Err(unfit(takes, &format!("has items of {} bytes", buffer.item_size())));
     }
     if !buffer.is_c_contiguous() {
@@ -153,7 +154,8 @@ pub(crate) fn buffer(value: &Bound<'_, PyAny>, takes: &str) -> PyResult<(PyUntyp
     Ok((buffer, signed))
 }
 
-/// All items of an iterable. A text was passed by mistake: its letters are not meant.
+/// Returns all items of an iterable. Text is rejected, because its characters are not the items that
+/// the caller meant.
 pub(crate) fn listed<'py>(
     items: &Bound<'py, PyAny>,
     what: &str,
@@ -168,12 +170,12 @@ pub(crate) fn listed<'py>(
     }
 }
 
-/// The error for a buffer of a kind that a call does not accept.
+/// Creates the error for a buffer that a call does not accept.
 pub(crate) fn unfit(takes: &str, what: &str) -> PyErr {
     PyTypeError::new_err(format!("{takes}; this one {what}"))
 }
 
-/// The Unix ms that a caller's clock returned.
+/// Converts the value that a caller's clock returned to Unix ms.
 pub(crate) fn clock_reading(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     let invalid = |class: fn(String) -> PyErr| {
         let shown =

@@ -1,4 +1,4 @@
-//! `Counter`: the one of `polyflake_coordination`, with Python types.
+//! `Counter` from `polyflake_coordination`, with Python types.
 
 use polyflake_coordination::{Counter, CounterOptions, CounterStats};
 use pyo3::IntoPyObjectExt as _;
@@ -12,29 +12,31 @@ use crate::convert;
 use crate::errors::OrRaise;
 use crate::wait::ReleasesGil;
 
-/// Numbers that count up, each given once: 1, 2, 3 and so on. It is an iterator, and safe to share between threads.
+/// Counts up, and issues each number once: 1, 2, 3 and so on. A Counter is an iterator, and is safe to share between
+/// threads.
 ///
 /// Args:
-///     name: what the numbers are for: 1 to 100 characters.
-///     store: the address of a store that hands the numbers out in segments, such as "postgres://host/shop". Or a
-///         list of addresses, which share the numbers out: unique, but not ordered.
-///     start: the first number, where the store has no such counter yet: 1 to 2**63-1. Default: 1.
-///     step: how many numbers a segment has, 1 to 1000000000, or "auto" (the default): what lasts ten minutes, from
-///         100 up to 1000000. With 1 the store is asked for each number, and numbers increase over all processes.
-///     max_wait_ms: the longest a call waits for the store. Default: 10000.
+///     name: a name for the counter, 1 to 100 characters.
+///     store: the address of a store that hands out the numbers in segments, such as "postgres://host/shop", or a list
+///         of addresses. Several stores divide the numbers among themselves: numbers are then unique, but not ordered.
+///     start: the first number, if the store does not have the counter yet: 1 to 2**63-1. Default: 1.
+///     step: how many numbers a segment has: 1 to 1000000000, or "auto" (the default), which takes enough to last ten
+///         minutes, from 100 up to 1000000. With 1, each number is requested from the store, and numbers increase
+///         across all processes.
+///     max_wait_ms: the longest time that a call waits for the store. Default: 10000.
 ///
-/// No number is given twice, by whichever process, as long as the store loses no write that it acknowledged. Each number
-/// is greater than every number that this process got before the call began (with one store). A process that ends without
-/// close leaves a gap of at most the numbers that it had in hand: two segments.
+/// No number is issued twice, by any process, as long as the store does not lose writes that it has acknowledged. With
+/// one store, each number is greater than every number that this process got before the call began. A process that ends
+/// without close leaves a gap of at most two segments: the numbers that it had in hand.
 ///
-/// The constructor makes the counter where the store has none, and waits without the GIL until it can give a number. So
-/// do calls where no number is in hand. Counters of one name and store share what a process has in hand. After a fork, a
-/// child's fetches its own numbers.
+/// The constructor creates the counter if the store does not have it, and waits without the GIL until it can issue a
+/// number. Calls wait in the same way if no number is in hand. In a process, Counters with the same name and store
+/// share the numbers in hand. After a fork, the child's Counters fetch their own numbers.
 ///
 /// Raises:
-///     InvalidOptionError: if an option is invalid, if the stores are in another order or number than the counter began
-///         with, or if this process uses the counter with another start or step.
-///     CounterUnavailableError: if the store cannot be reached within max_wait_ms, or will not give numbers.
+///     InvalidOptionError: if an option is invalid, if the stores differ in order or number from those that the counter
+///         began with, or if this process already uses the counter with another start or step.
+///     CounterUnavailableError: if the store cannot be reached within max_wait_ms, or refuses to hand out numbers.
 ///
 /// >>> from polyflake import Counter
 /// >>> with Counter("orders", store="postgres://host/shop") as orders:  # doctest: +SKIP
@@ -55,7 +57,7 @@ impl PyCounter {
         step: Option<&Bound<'_, PyAny>>,
         max_wait_ms: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        // Names that UTF-8 cannot encode are no names: as texts for the core, several would be one.
+        // Names that UTF-8 cannot encode are rejected, because several of them would become the same text for the core.
         let name = name.cast::<PyString>().map_err(|_| convert::wrong_type(name, "name", "a str"))?;
         let mut options = CounterOptions::new(name.to_str()?);
         for address in addresses(store)? {
@@ -77,60 +79,61 @@ impl PyCounter {
         Ok(Self(options.open_with(&mut ReleasesGil::new(py))?))
     }
 
-    /// The next number. If none is in hand, wait for the store without the GIL, for at most max_wait_ms.
+    /// Return the next number. If no number is in hand, wait for the store without the GIL, for at most max_wait_ms.
     ///
     /// Raises:
-    ///     CounterUnavailableError: if the store gave none within max_wait_ms; at once where waiting does not help: it
-    ///         refuses, somebody removed the counter, or it has reached 2**63-1.
+    ///     CounterUnavailableError: if the store handed out no number within max_wait_ms, or at once if waiting does
+    ///         not help: the store refuses, somebody removed the counter, or the counter has reached 2**63-1.
     ///     ClosedError: after close.
     fn next_id(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.0.next_id_with(&mut ReleasesGil::new(py))?)
     }
 
-    /// The next number, if one is in hand: it does not wait for the store.
+    /// Return the next number if one is in hand, without waiting for the store.
     ///
     /// Raises:
-    ///     CounterUnavailableError: if none is in hand: the store is asked for more meanwhile. Always with a step of 1,
-    ///         which keeps none in hand.
+    ///     CounterUnavailableError: if no number is in hand. The store is asked for more in the background. With a step
+    ///         of 1, this is always raised, because no number is ever in hand.
     ///     ClosedError: after close.
     fn try_next_id(&self) -> PyResult<u64> {
         self.0.try_next_id().or_raise()
     }
 
-    /// A list of the next n numbers, increasing. They need not follow each other: see next_block. After an exception,
-    /// numbers may be lost, but are never given again.
+    /// Return a list of the next n numbers, in increasing order. They need not be consecutive: see next_block. If the
+    /// call raises an exception, numbers may be lost, but are never issued again.
     ///
     /// Raises:
     ///     InvalidOptionError: if n is not 1 to 16777216.
-    ///     PolyflakeError: as next_id.
+    ///     PolyflakeError: for the same reasons as next_id.
     fn next_ids(&self, py: Python<'_>, n: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         batch::list(py, n, |numbers, wait| self.0.fill_with(numbers, wait))
     }
 
-    /// Fill a writable, contiguous buffer of 8-byte integers with numbers: an array.array("Q"), a memoryview, a NumPy or
-    /// ctypes array. The formats are Q and q, and L and l if they have 8 bytes. Nothing else may write to the buffer meanwhile.
-    /// After an exception, numbers may be lost, but are never given again.
+    /// Fill a writable, contiguous buffer of 8-byte integers with numbers, such as an array.array("Q"), a memoryview,
+    /// or a NumPy or ctypes array. The formats are Q and q, and L and l if they have 8 bytes. Nothing else may write to
+    /// the buffer during the call. If the call raises an exception, numbers may be lost, but are never issued again.
     ///
     /// Raises:
     ///     TypeError or BufferError: if it is not such a buffer.
-    ///     PolyflakeError: as next_id.
+    ///     PolyflakeError: for the same reasons as next_id.
     fn fill(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
         batch::fill(py, buffer, false, |numbers, wait| self.0.fill_with(numbers, wait))
     }
 
-    /// A range of n numbers that follow each other. Where fewer are left of what is in hand, those are passed over, and
-    /// the store is asked.
+    /// Return a range of n consecutive numbers. If fewer are left in hand, skip them and ask the store.
     ///
     /// Raises:
-    ///     InvalidOptionError: if n is not 1 to 16777216, or with several stores, whose numbers do not follow each other.
-    ///     PolyflakeError: as next_id.
+    ///     InvalidOptionError: if n is not 1 to 16777216, or if there are several stores, whose numbers are not
+    ///         consecutive.
+    ///     PolyflakeError: for the same reasons as next_id.
     fn next_block<'py>(&self, py: Python<'py>, n: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let count = polyflake::batch_size(convert::number(n, "n")?).or_raise()?;
         let first = self.0.next_block_with(count, &mut ReleasesGil::new(py))?;
         range(py, first, count as u64)
     }
 
-    /// The highest number that the store has handed out, in segments, to any process; 0 before the first. Asks the store.
+    /// Return the highest number that the store has handed out, in segments, to any process, or 0 before the first.
+    /// This asks the store.
     ///
     /// Raises:
     ///     CounterUnavailableError: if the store cannot be reached within max_wait_ms, or has no such counter.
@@ -139,47 +142,49 @@ impl PyCounter {
         Ok(self.0.peek_with(&mut ReleasesGil::new(py))?)
     }
 
-    /// Move the counter above `number`: the store gives no segment below it any more, and this process gives up what it has
-    /// in hand; other processes use up theirs. It changes nothing where the counter is further already. Asks the store.
+    /// Move the counter above `number`, so that the store only hands out higher segments. This process gives up its
+    /// numbers in hand, while other processes use theirs up. Nothing changes if the counter is already higher. This
+    /// asks the store.
     ///
     /// Raises:
     ///     InvalidOptionError: if number is not 1 to 2**63-1.
-    ///     PolyflakeError: as peek.
+    ///     PolyflakeError: for the same reasons as peek.
     fn raise_to(&self, py: Python<'_>, number: &Bound<'_, PyAny>) -> PyResult<()> {
         let number = convert::number(number, "number")?;
         Ok(self.0.raise_with(number, &mut ReleasesGil::new(py))?)
     }
 
-    /// Delete the counter from the store. The next open begins at its start again, and numbers repeat. This
-    /// process's Counters of that name give none from then on. Returns whether there was one.
+    /// Delete the counter from the store, and return whether it existed. From then on, this process's Counters with
+    /// that name issue no numbers. The next time the counter is opened, it begins at its start again, and numbers
+    /// repeat.
     ///
     /// Raises:
-    ///     PolyflakeError: as peek, also in a table of others.
+    ///     PolyflakeError: for the same reasons as peek, and always if the numbers come from a table of another system.
     fn remove(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.0.remove_with(&mut ReleasesGil::new(py))?)
     }
 
-    /// next_id, awaited in an event loop of asyncio: a call that waits for the store blocks no thread. What is in hand
-    /// comes at once. If the task is cancelled, a number may be lost, but is never given again.
+    /// Like next_id, but for an asyncio event loop: waiting for the store does not block a thread. A number in hand is
+    /// returned at once. If the task is cancelled, a number may be lost, but is never issued again.
     ///
     /// Raises:
-    ///     PolyflakeError: as next_id.
+    ///     PolyflakeError: for the same reasons as next_id.
     fn next_id_async<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         awaited::coroutine(slf, [Some("try_next_id"), Some("_next_id_later")], &[])
     }
 
-    /// next_ids, awaited as next_id_async is.
+    /// Like next_ids, but for an asyncio event loop: see next_id_async.
     ///
     /// Raises:
-    ///     PolyflakeError: as next_ids.
+    ///     PolyflakeError: for the same reasons as next_ids.
     fn next_ids_async<'py>(slf: &Bound<'py, Self>, n: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         awaited::coroutine(slf, [Some("_next_ids_now"), Some("_next_ids_later")], &[n])
     }
 
-    /// next_block, awaited as next_id_async is.
+    /// Like next_block, but for an asyncio event loop: see next_id_async.
     ///
     /// Raises:
-    ///     PolyflakeError: as next_block.
+    ///     PolyflakeError: for the same reasons as next_block.
     fn next_block_async<'py>(slf: &Bound<'py, Self>, n: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         awaited::coroutine(slf, [None, Some("_next_block_later")], &[n])
     }
@@ -216,11 +221,11 @@ impl PyCounter {
         awaited::begin(py, ticket, call, move |py, first| Ok(range(py, first, count)?.unbind()))
     }
 
-    /// Close this Counter: from then on, calls raise ClosedError, also those that wait. Other Counters of that name are not
-    /// affected. A with block closes it at the end.
+    /// Close this Counter. From then on, calls raise ClosedError, including those that are waiting. Other Counters with
+    /// that name are not affected. A with block closes its Counter at the end.
     ///
-    /// The last one of a name in this process gives back what it has in hand of its last segment. That waits for the store
-    /// without the GIL, for at most 5 s.
+    /// Closing the last Counter with a name in this process gives back the numbers in hand that belong to the last
+    /// segment. This waits for the store without the GIL, for at most 5 s.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.0.close());
     }
@@ -234,7 +239,7 @@ impl PyCounter {
         self.close(py);
     }
 
-    /// Its name.
+    /// The counter's name.
     #[getter]
     fn name(&self) -> &str {
         self.0.name()
@@ -269,12 +274,12 @@ impl PyCounter {
     }
 }
 
-/// The last is at most 2^63-1.
+/// Creates a range, whose last number is at most 2^63-1.
 fn range(py: Python<'_>, first: u64, count: u64) -> PyResult<Bound<'_, PyAny>> {
     py.get_type::<PyRange>().call1((first, first + count))
 }
 
-/// One address or several.
+/// Returns one address or several as a list.
 fn addresses<'py>(store: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     if store.is_instance_of::<PyString>() {
         return Ok(vec![store.clone()]);
@@ -284,38 +289,39 @@ fn addresses<'py>(store: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>>
     several.try_iter()?.collect()
 }
 
-/// Counters for monitoring, of all of this process's Counters of one name and store, since the first was made.
+/// Counters for monitoring, for all of this process's Counters with the same name and store, since the first of them
+/// was opened.
 #[pyclass(frozen, eq, hash, module = "polyflake", name = "CounterStats")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyCounterStats(CounterStats);
 
 #[pymethods]
 impl PyCounterStats {
-    /// How many numbers are in hand.
+    /// The number of numbers in hand.
     #[getter]
     fn in_hand(&self) -> u64 {
         self.0.in_hand
     }
 
-    /// How many numbers the next segment has.
+    /// The size of the next segment.
     #[getter]
     fn step(&self) -> u64 {
         self.0.step
     }
 
-    /// How often the store gave numbers.
+    /// The number of times the store handed out numbers.
     #[getter]
     fn segments(&self) -> u64 {
         self.0.segments
     }
 
-    /// How many numbers were passed over, so that a block is one run and numbers go on increasing.
+    /// The number of numbers skipped, so that blocks are consecutive and numbers keep increasing.
     #[getter]
     fn skipped(&self) -> u64 {
         self.0.skipped
     }
 
-    /// How often a call found no number in hand, and waited or failed.
+    /// The number of calls that found no number in hand, and waited or failed.
     #[getter]
     fn waits(&self) -> u64 {
         self.0.waits

@@ -1,4 +1,4 @@
-//! The core's errors as Python exceptions.
+//! Turns the core's errors into Python exceptions.
 
 use std::cell::RefCell;
 
@@ -9,16 +9,16 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
 thread_local! {
-    /// The exception of the caller's clock, kept until the end of the call on the same thread.
+    /// An exception raised by the caller's clock, kept until the call on the same thread ends.
     static CLOCK_RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// Keeps an exception of the caller's clock as the cause of the `clock_failed` that follows.
+/// Keeps an exception raised by the caller's clock as the cause of the `clock_failed` that follows.
 pub(crate) fn clock_raised(raised: PyErr) {
     CLOCK_RAISED.set(Some(raised));
 }
 
-/// The exception for an error of the core.
+/// Creates the exception for an error from the core.
 pub(crate) fn exception(error: &Error) -> PyErr {
     Python::attach(|py| {
         let cause = match error.code() {
@@ -26,7 +26,7 @@ pub(crate) fn exception(error: &Error) -> PyErr {
             _ => None,
         };
         match cause {
-            // KeyboardInterrupt and SystemExit are not failures: they pass through.
+            // KeyboardInterrupt and SystemExit are not failures, so they pass through.
             Some(raised) if !raised.is_instance_of::<PyException>(py) => raised,
             cause => build(py, error, cause).unwrap_or_else(|failed| failed),
         }
@@ -51,7 +51,7 @@ fn build(py: Python<'_>, error: &Error, cause: Option<PyErr>) -> PyResult<PyErr>
     Ok(raised)
 }
 
-/// The exception class for a code, from the Python half of the package.
+/// Returns the exception class for a code, which the Python half of the package defines.
 pub(crate) fn class(py: Python<'_>, code: ErrorCode) -> PyResult<Bound<'_, PyType>> {
     static BY_CODE: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
     let by_code = BY_CODE.get_or_try_init(py, || -> PyResult<_> {
@@ -61,7 +61,7 @@ pub(crate) fn class(py: Python<'_>, code: ErrorCode) -> PyResult<Bound<'_, PyTyp
     Ok(by_code.bind(py).as_any().get_item(code.number())?.cast_into::<PyType>()?)
 }
 
-/// `?` for the core's results.
+/// Lets `?` turn the core's errors into exceptions.
 pub(crate) trait OrRaise<T> {
     fn or_raise(self) -> PyResult<T>;
 }

@@ -1,8 +1,8 @@
-//! One interpreter of a process has this module: the first that imports it.
+//! Only one interpreter in a process has this module: the first to import it.
 //!
-//! PyO3 does not check this for a module that initializes in two phases. CPython refuses only interpreters that have a
-//! separate GIL, and a program can turn that off. The cursor's path without a locked instruction relies on a single GIL, and
-//! the statics hold the classes and exceptions that the first interpreter made.
+//! PyO3 does not check this for a module with two-phase initialization. CPython only rejects interpreters with a
+//! separate GIL, and a program can turn that off. But the cursor's path without a locked instruction relies on a single
+//! GIL, and the statics hold classes and exceptions that the first interpreter created.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,14 +11,16 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// The mark of the interpreter that has the module. It stays when that one ends. 0 before the first.
+/// The mark of the interpreter that has the module, or 0 before the first import. The mark stays when that interpreter
+/// ends.
 static OWNER: AtomicUsize = AtomicUsize::new(0);
-/// The last mark given. IDs of interpreters do not serve: they begin at 0 again after `Py_Finalize`.
+/// The last mark assigned. Interpreter IDs cannot serve as marks, because they start at 0 again after `Py_Finalize`.
 static LAST_MARK: AtomicUsize = AtomicUsize::new(0);
 
-/// An `ImportError` in all interpreters but the first.
+/// Claims the module for this interpreter. Returns an `ImportError` in every interpreter except the first.
 pub(crate) fn claim(py: Python<'_>) -> PyResult<()> {
-    // SAFETY: this thread is attached to an interpreter, which keeps its dict alive. Null means that it has none.
+    // SAFETY: this thread is attached to an interpreter, which keeps its dict alive. A null pointer means that the
+    // interpreter has no dict.
     let marks = unsafe {
         let marks = ffi::PyInterpreterState_GetDict(ffi::PyInterpreterState_Get());
         Bound::from_borrowed_ptr_or_opt(py, marks)
@@ -39,7 +41,7 @@ pub(crate) fn claim(py: Python<'_>) -> PyResult<()> {
     }
 }
 
-/// Whether this thread is attached to the main interpreter.
+/// Returns whether this thread is attached to the main interpreter.
 #[cfg(feature = "coordination")]
 pub(crate) fn is_main(_py: Python<'_>) -> bool {
     // SAFETY: this thread is attached to an interpreter.

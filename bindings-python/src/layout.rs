@@ -12,13 +12,13 @@ use pyo3::types::{PyBytes, PyDict, PyMapping, PyMemoryView, PyString, PyTuple};
 use crate::convert;
 use crate::errors::OrRaise;
 
-/// What the bits of an ID mean: the fields from the highest bit down, the epoch, and the tick.
+/// The meaning of an ID's bits: the fields from the highest bit down, the epoch, and the tick.
 ///
 /// ``Layout("twitter")`` is a preset; see PRESETS.
-/// ``Layout("timestamp:41|worker:10|sequence:12@1288834974657/1ms")`` is a layout from its text, with the epoch in
+/// ``Layout("timestamp:41|worker:10|sequence:12@1288834974657/1ms")`` creates a layout from its text, with the epoch in
 /// Unix ms and the tick as Nms or Ns.
-/// ``Layout(fields={"timestamp": 41, "worker": 10, "sequence": 12}, epoch_ms=1288834974657)`` is the same from its
-/// parts, the highest field first; tick_ms is 1 by default.
+/// ``Layout(fields={"timestamp": 41, "worker": 10, "sequence": 12}, epoch_ms=1288834974657)`` creates the same layout
+/// from its parts, highest field first; tick_ms is 1 by default.
 /// ``str(layout)`` returns the text.
 ///
 /// Raises:
@@ -32,7 +32,7 @@ use crate::errors::OrRaise;
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyLayout(pub(crate) Layout);
 
-/// A layout, or its text.
+/// Converts a layout or its text.
 pub(crate) fn given(value: &Bound<'_, PyAny>) -> PyResult<Layout> {
     if let Ok(layout) = value.cast::<PyLayout>() {
         return Ok(layout.get().0);
@@ -76,19 +76,19 @@ impl PyLayout {
         self.0.decode(convert::number(id, "id")?).or_raise().map(PyDecoded)
     }
 
-    /// Decode all IDs of a contiguous buffer of 8-byte integers: an array.array("Q"), a memoryview or a NumPy array. The
-    /// formats are Q and q, and L and l if they have 8 bytes. It may be read-only.
+    /// Decode all IDs in a contiguous buffer of 8-byte integers, such as an array.array("Q"), a memoryview or a NumPy
+    /// array. The formats are Q and q, and L and l if they have 8 bytes. The buffer may be read-only.
     ///
     /// The IDs are copied, so the buffer may change afterwards. Nothing else may write to it during the call.
     ///
     /// Raises:
     ///     TypeError or BufferError: if it is not such a buffer.
-    ///     InvalidIdError: if an ID is negative or has bits outside the layout. The message names the first.
+    ///     InvalidIdError: if an ID is negative or has bits outside the layout. The message names the first such ID.
     fn decode_all(slf: &Bound<'_, Self>, buffer: &Bound<'_, PyAny>) -> PyResult<PyDecodedAll> {
         let takes = "decode_all takes a contiguous buffer of 8-byte integers (format Q or q)";
         let (buffer, signed) = convert::buffer(buffer, takes)?;
         let mut ids = vec![0; buffer.item_count()];
-        // SAFETY: the exporter keeps as many contiguous 8-byte integers at `buf_ptr` for as long as `buffer` is held.
+        // SAFETY: the exporter keeps this many contiguous 8-byte integers at `buf_ptr` for as long as `buffer` is held.
         // Bytes need no alignment, and every bit pattern is a valid u64.
         unsafe {
             let first = buffer.buf_ptr().cast::<u8>();
@@ -108,10 +108,10 @@ impl PyLayout {
     /// Build an ID from a time, a node and a sequence number.
     ///
     /// Args:
-    ///     time: a datetime with a time zone, or an int of Unix ms; rounded down to its tick.
-    ///     node: an int, a mapping of field to int, or None if the layout has no node field.
+    ///     time: a datetime with a time zone, or an int of Unix ms, rounded down to the tick.
+    ///     node: an int, a mapping of field names to ints, or None if the layout has no node field.
     ///
-    /// Nothing prevents it from repeating an ID that was issued.
+    /// The ID may equal one that was issued.
     ///
     /// Raises:
     ///     TimeOutOfRangeError: if the time is before the epoch or past the layout's end.
@@ -129,7 +129,7 @@ impl PyLayout {
         self.0.compose(time, node, convert::number(sequence, "sequence")?).or_raise()
     }
 
-    /// The lowest ID at or after a time: a datetime with a time zone, or an int of Unix ms.
+    /// Return the lowest ID at or after a time: a datetime with a time zone, or an int of Unix ms.
     ///
     /// Raises:
     ///     TimeOutOfRangeError: if the layout has no ID for this time.
@@ -139,7 +139,7 @@ impl PyLayout {
         self.0.min_id(convert::unix_time(time)?).or_raise()
     }
 
-    /// The highest ID at or before a time: a datetime with a time zone, or an int of Unix ms.
+    /// Return the highest ID at or before a time: a datetime with a time zone, or an int of Unix ms.
     ///
     /// Raises:
     ///     TimeOutOfRangeError: if the layout has no ID for this time.
@@ -149,7 +149,7 @@ impl PyLayout {
         self.0.max_id(convert::unix_time(time)?).or_raise()
     }
 
-    /// All fields, the highest first.
+    /// All fields, highest first.
     #[getter]
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.0.fields().iter().map(|field| PyField(*field)))
@@ -185,13 +185,13 @@ impl PyLayout {
         convert::to_datetime(py, self.0.ends_at_ms())
     }
 
-    /// How many IDs one node can issue in a tick.
+    /// The number of IDs that one node can issue in a tick.
     #[getter]
     fn ids_per_tick(&self) -> u64 {
         self.0.ids_per_tick()
     }
 
-    /// How many nodes the layout can tell apart.
+    /// The number of nodes that the layout can tell apart.
     #[getter]
     fn nodes(&self) -> u64 {
         self.0.nodes()
@@ -246,7 +246,7 @@ impl PyLayout {
     }
 }
 
-/// The pairs of name and width from a mapping or an iterable of pairs.
+/// Reads pairs of a name and a width from a mapping or an iterable of pairs.
 fn pairs(fields: &Bound<'_, PyAny>) -> PyResult<Vec<(String, Number)>> {
     let items = match fields.cast::<PyMapping>() {
         Ok(mapping) => mapping.items()?.into_any(),
@@ -299,7 +299,7 @@ impl PyField {
     }
 }
 
-/// The parts of an ID.
+/// A decoded ID.
 #[pyclass(frozen, eq, module = "polyflake", name = "Decoded")]
 #[derive(PartialEq, Eq)]
 pub(crate) struct PyDecoded(pub(crate) Decoded);
@@ -336,13 +336,13 @@ impl PyDecoded {
         self.0.ticks()
     }
 
-    /// All node bits together, the highest field first.
+    /// All node bits as one number, highest field first.
     #[getter]
     fn node(&self) -> u64 {
         self.0.node()
     }
 
-    /// The values of the node fields by name, the highest first.
+    /// The values of the node fields by name, highest field first.
     #[getter]
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let fields = PyDict::new(py);
@@ -383,11 +383,11 @@ impl PyDecoded {
     }
 }
 
-/// The parts of many IDs, each part a column: a read-only memoryview with one value for each ID, in their order. It is
-/// made when it is first read.
+/// Many decoded IDs, as columns. Each column is a read-only memoryview with one value per ID, in the same order, and is
+/// created when it is first read.
 ///
-/// ``numpy.asarray(column)`` takes it without copying. ``ids`` is of format Q (uint64) and all others are of format q
-/// (int64), so ``numpy.asarray(decoded.timestamps_ms).view("datetime64[ms]")`` are the times.
+/// ``numpy.asarray(column)`` does not copy the column. ``ids`` has format Q (uint64), and all other columns have format
+/// q (int64), so ``numpy.asarray(decoded.timestamps_ms).view("datetime64[ms]")`` returns the times.
 #[pyclass(frozen, eq, hash, module = "polyflake", name = "DecodedAll")]
 pub(crate) struct PyDecodedAll {
     ids: Vec<u64>,
@@ -395,7 +395,7 @@ pub(crate) struct PyDecodedAll {
     columns: Columns,
 }
 
-/// The columns that were read.
+/// The columns that have been read.
 #[derive(Default)]
 struct Columns {
     ids: OnceLock<Py<PyAny>>,
@@ -432,13 +432,13 @@ impl PyDecodedAll {
         once(py, &self.columns.ticks, || column(py, "q", self.decoded()?.ticks()))
     }
 
-    /// All node bits together, the highest field first.
+    /// All node bits as one number, highest field first.
     #[getter]
     fn nodes(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         once(py, &self.columns.nodes, || column(py, "q", self.decoded()?.nodes()))
     }
 
-    /// The columns of the node fields by name, the highest first.
+    /// The columns of the node fields by name, highest field first.
     #[getter]
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let fields = once(py, &self.columns.fields, || {
@@ -451,7 +451,7 @@ impl PyDecodedAll {
             }
             Ok(fields)
         })?;
-        // The caller may change its own.
+        // A copy, because the caller may change it.
         fields.bind(py).copy()
     }
 
@@ -495,7 +495,7 @@ impl Hash for PyDecodedAll {
     }
 }
 
-/// Makes a value when it is first asked for. Not inside the lock: it would be held while Python runs.
+/// Creates a value on first use. It is created outside the lock, which would otherwise be held while Python runs.
 fn once<'py, T>(
     py: Python<'py>,
     cell: &OnceLock<Py<T>>,
@@ -508,7 +508,7 @@ fn once<'py, T>(
     Ok(cell.get_or_init(|| value).clone_ref(py))
 }
 
-/// A read-only memoryview of 8-byte integers.
+/// Creates a read-only memoryview of 8-byte integers.
 fn column<'py>(
     py: Python<'py>,
     format: &str,

@@ -1,4 +1,4 @@
-//! Leases: a program's view of its own lease, and the wait for one.
+//! A program's view of its own lease, and the wait for one.
 
 use std::hash::{Hash, Hasher};
 
@@ -6,7 +6,7 @@ use polyflake::LeaseInfo;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-/// How a Snowflake's lease stands: see Snowflake.lease.
+/// A snapshot of a Snowflake's lease, from Snowflake.lease.
 #[pyclass(frozen, eq, hash, module = "polyflake", name = "Lease")]
 #[derive(PartialEq, Eq)]
 pub(crate) struct PyLease(pub(crate) LeaseInfo);
@@ -20,19 +20,19 @@ impl Hash for PyLease {
 
 #[pymethods]
 impl PyLease {
-    /// The node that it has, or had last.
+    /// The leased node, or the last one if there is no node now.
     #[getter]
     fn node(&self) -> u64 {
         self.0.node
     }
 
-    /// Up to when it may issue without hearing from the store, in Unix ms; 0 if it has no node now.
+    /// The time until which IDs may be issued without hearing from the store, in Unix ms; 0 if there is no node now.
     #[getter]
     fn bound_ms(&self) -> u64 {
         self.0.bound_ms
     }
 
-    /// How many ms that is from now.
+    /// The number of ms from now until that time.
     #[getter]
     fn left_ms(&self) -> u64 {
         self.0.left_ms
@@ -44,8 +44,9 @@ impl PyLease {
         &self.0.store
     }
 
-    /// One of "held"; "unreachable": the store did not answer when it was last asked, and issuing goes on up to the bound;
-    /// "lost": it ran out, and nothing is issued until the store has renewed it or has given another node; or "closed".
+    /// One of "held", "unreachable" (the store did not answer the last time it was asked, and IDs are issued until the
+    /// bound), "lost" (the lease ran out, and no IDs are issued until the store renews it or leases another node), or
+    /// "closed".
     #[getter]
     fn state(&self) -> &'static str {
         self.0.state.name()
@@ -61,7 +62,7 @@ impl PyLease {
     }
 }
 
-/// A Snowflake by lease. It waits for a node without the GIL, and handles signals meanwhile.
+/// Builds a Snowflake on a lease. Waits for a node without the GIL, and handles signals in the meantime.
 #[cfg(feature = "coordination")]
 pub(crate) fn build(py: Python<'_>, options: &polyflake::Options) -> PyResult<polyflake::Snowflake> {
     use crate::errors::OrRaise;

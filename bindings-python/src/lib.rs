@@ -1,4 +1,4 @@
-//! The native half of the Python package `polyflake`: it converts types; the core decides everything else.
+//! The native half of the Python package `polyflake`. It converts types, and the core decides everything else.
 #![allow(clippy::doc_markdown, reason = "doc comments here become Python docstrings")]
 
 #[cfg(feature = "coordination")]
@@ -33,8 +33,9 @@ use crate::errors::OrRaise;
 /// Write an ID as text: ``decimal`` (the default), ``hex``, ``base32``, ``base36``, ``base58``, ``base62``,
 /// ``uuid``, ``bwmarrin-base32`` or ``bwmarrin-base58``.
 ///
-/// Texts in ``base32`` (Crockford, 13 digits), ``base62`` (11 digits) and ``uuid`` (a UUID of version 8, for columns of that
-/// type) sort in the order of the IDs. The last two have the alphabets of the Go package bwmarrin/snowflake.
+/// Texts in ``base32`` (Crockford, 13 digits), ``base62`` (11 digits) and ``uuid`` (a UUID of version 8, for columns of
+/// that type) sort in the order of the IDs. The last two formats use the alphabets of the Go package
+/// bwmarrin/snowflake.
 ///
 /// Raises:
 ///     InvalidIdError: if the ID does not fit 64 bits.
@@ -51,13 +52,13 @@ fn format_id(id: &Bound<'_, PyAny>, format: Option<&Bound<'_, PyAny>>) -> PyResu
     Ok(format.write(id).as_str().to_owned())
 }
 
-/// Read an ID from text, as written by format_id or by other programs. The default format is ``decimal``.
+/// Read an ID from text that format_id or another program wrote. The default format is ``decimal``.
 ///
-/// ``hex``, ``base32``, ``base36`` and ``uuid`` are read in upper and lower case.
+/// ``hex``, ``base32``, ``base36`` and ``uuid`` accept upper and lower case.
 ///
 /// Raises:
-///     InvalidIdError: for an invalid character, a number of more than 64 bits, or a UUID that no ID is written as. The message
-///         names the position.
+///     InvalidIdError: if the text has an invalid character, exceeds 64 bits, or is a UUID that does not represent an
+///         ID. The message gives the position.
 ///     InvalidOptionError: if the format is unknown.
 ///
 /// >>> from polyflake import parse_id
@@ -73,7 +74,7 @@ fn format_of(name: Option<&Bound<'_, PyAny>>) -> PyResult<Format> {
     name.map_or(Ok(Format::default()), |name| convert::text(name, "format")?.parse().or_raise())
 }
 
-/// Imports a module of the package on first use. A fork by another thread waits until the import is over.
+/// Imports a module of the package on first use. A fork by another thread waits until the import has finished.
 #[cfg(feature = "coordination")]
 fn load<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import("polyflake._load")?.call_method1("load", (name,))
@@ -83,12 +84,12 @@ fn load<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
 #[pymodule(gil_used = false)]
 fn _polyflake(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
-    // Before another interpreter could get the first one's objects.
+    // This comes first, so that no other interpreter can get objects that belong to the first one.
     interpreter::claim(py)?;
     if let Some(warning) = polyflake::copies_warning().and_then(|text| CString::new(text).ok()) {
         PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &warning, 1)?;
     }
-    // Not on first use: after a fork in the middle of that, the child would wait for it forever.
+    // Not on first use, because after a fork in the middle of the lookup, the child would wait for it forever.
     convert::prepare(py)?;
     errors::class(py, ErrorCode::Internal)?;
     module.add_class::<counter::PyCounter>()?;

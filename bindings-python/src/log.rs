@@ -1,7 +1,7 @@
-//! Events of leases, counters and sequences, as lines of the logger `polyflake`.
+//! Logs the events of leases, counters and sequences to the logger `polyflake`.
 //!
-//! The thread that keeps them must not wait for the GIL. So it only puts an event into a queue, and makes sure that
-//! there is a Python thread, which logs the queue and then ends.
+//! The keeper's thread must not wait for the GIL. It only puts events into a queue, and makes sure that a Python thread
+//! exists, which logs the events in the queue and then ends.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,13 +16,13 @@ use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use crate::interpreter;
 use crate::process::PerProcess;
 
-/// How long the end of a program waits for a handler that is logging.
+/// How long a program that exits waits for a handler that is still logging.
 const AT_EXIT: Duration = Duration::from_secs(2);
-/// Of `logging`.
+/// Levels of the `logging` module.
 const WARNING: u8 = 30;
 const INFO: u8 = 20;
 
-/// The events of a process.
+/// A process's events that have yet to be logged.
 #[derive(Default)]
 struct Log {
     line: Mutex<Line>,
@@ -32,22 +32,25 @@ struct Log {
 #[derive(Default)]
 struct Line {
     events: VecDeque<Event>,
-    /// Whether there is a thread for them, or one that starts it.
+    /// Whether there is a thread that logs the events, or one that is starting it.
     has_thread: bool,
-    /// How many threads are starting one: they may still be in the interpreter when that one has ended.
+    /// The number of threads that are starting a logging thread. They may still be in the interpreter after the logging
+    /// thread has ended.
     starters: u32,
-    /// Whether the interpreter is about to end: nothing is logged any more.
+    /// Whether the interpreter is about to end, so that nothing more is logged.
     is_over: bool,
 }
 
 static LOG: PerProcess<Log> = PerProcess::new();
 
-/// Logs events from now on. Called before each of them, because nothing is imported before the first.
+/// Makes sure that events are logged. Called before anything that has events is opened, so that nothing is imported in
+/// programs without events.
 ///
-/// Only in the main interpreter: a thread that is not Python's attaches to that one, and another must not end before the
-/// threads of Python that it has.
+/// Works only in the main interpreter. A thread that Python did not create attaches to the main interpreter, and any
+/// other interpreter must not end before its Python threads.
 pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
-    // No lock, since a fork in the middle of this would leave it locked in the child. Doing it twice is harmless.
+    // There is no lock, because a fork in the middle of this would leave the lock held in the child. Doing this twice
+    // is harmless.
     static IS_READY: AtomicBool = AtomicBool::new(false);
     if !IS_READY.load(Ordering::Acquire) && interpreter::is_main(py) {
         crate::load(py, "polyflake._log")?;
@@ -60,7 +63,7 @@ pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
 }
 
 impl Log {
-    /// Nobody waits for the GIL with this lock.
+    /// Locks the queue. No thread that holds this lock waits for the GIL.
     fn line(&self) -> MutexGuard<'_, Line> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -73,7 +76,7 @@ impl Log {
         line.events.push_back(event.clone());
         if !line.has_thread {
             let starter = thread::Builder::new().name("polyflake-log".into());
-            // If no thread can be started, the next event starts one, or the end of the program logs it.
+            // If no thread can be started, the next event tries again, or the event is logged when the program ends.
             if starter.spawn(|| self.start()).is_ok() {
                 line.has_thread = true;
                 line.starters += 1;
@@ -81,7 +84,7 @@ impl Log {
         }
     }
 
-    /// Starts Python's thread. The interpreter does not end meanwhile: see `end`.
+    /// Starts the Python thread. The interpreter does not end in the meantime: see `end`.
     fn start(&'static self) {
         let started = Python::try_attach(|py| {
             let started = py.import("polyflake._log").and_then(|module| {
@@ -98,7 +101,7 @@ impl Log {
         self.changed.notify_all();
     }
 
-    /// What `polyflake._log` asks for the next event.
+    /// Creates the function that `polyflake._log` calls for the next event.
     fn take_function<'py>(&'static self, py: Python<'py>) -> PyResult<Bound<'py, PyCFunction>> {
         PyCFunction::new_closure(py, None, None, |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
             let mut line = self.line();
@@ -115,7 +118,8 @@ impl Log {
     }
 }
 
-/// At the end of the program: logs what is in line, and lets no thread come to an interpreter that has ended.
+/// Runs when the program ends. Logs the events in the queue, and keeps threads from entering an interpreter that has
+/// ended.
 fn end(py: Python<'_>) -> PyResult<()> {
     let Some(log) = LOG.present() else { return Ok(()) };
     log.line().is_over = true;

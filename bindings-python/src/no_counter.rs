@@ -1,4 +1,4 @@
-//! Replaces `Counter` in a build without the feature `coordination`.
+//! Stands in for `Counter` in a build without the `coordination` feature.
 
 use polyflake::Error;
 use pyo3::prelude::*;
@@ -6,7 +6,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::errors::OrRaise;
 
-/// Numbers that count up, which this build does not have.
+/// A counter, which this build does not support.
 #[pyclass(frozen, module = "polyflake", name = "Counter")]
 pub(crate) struct PyCounter;
 
@@ -19,6 +19,6 @@ impl PyCounter {
     }
 }
 
-/// Counters for monitoring, of a Counter.
+/// A Counter's figures for monitoring.
 #[pyclass(frozen, module = "polyflake", name = "CounterStats")]
 pub(crate) struct PyCounterStats;

@@ -1,4 +1,4 @@
-//! Replaces `Sequences` in a build without the feature `coordination`.
+//! Stands in for `Sequences` in a build without the `coordination` feature.
 
 use polyflake::Error;
 use pyo3::prelude::*;
@@ -6,7 +6,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::errors::OrRaise;
 
-/// A count for each of many keys, which this build does not have.
+/// Sequences, which this build does not support.
 #[pyclass(frozen, module = "polyflake", name = "Sequences")]
 pub(crate) struct PySequences;
 
@@ -19,6 +19,6 @@ impl PySequences {
     }
 }
 
-/// Counters for monitoring, of Sequences.
+/// Figures of Sequences for monitoring.
 #[pyclass(frozen, module = "polyflake", name = "SequencesStats")]
 pub(crate) struct PySequencesStats;

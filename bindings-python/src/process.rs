@@ -1,11 +1,12 @@
-//! Values that exist once per process, and again in a forked child.
+//! Values that exist once per process. A forked child creates new ones.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use polyflake::ThisProcess;
 
-/// This process's, or what a child inherited of its parent's: that one is left alone, since its lock may be held forever.
+/// The value of this process, or a value that a forked child inherited from its parent. The child leaves an inherited
+/// value alone, because its lock may be held forever.
 pub(crate) struct PerProcess<T: 'static>(AtomicPtr<Of<T>>);
 
 struct Of<T> {
@@ -18,9 +19,9 @@ impl<T: Default + Sync> PerProcess<T> {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// What this process has, if it has it already.
+    /// Returns this process's value if there is one.
     pub(crate) fn present(&self) -> Option<&'static T> {
-        // SAFETY: only what was leaked in `get` is ever stored there.
+        // SAFETY: every pointer stored here was leaked in `get`.
         let newest = unsafe { self.0.load(Ordering::Acquire).as_ref() };
         newest.filter(|it| it.process.is_alive()).map(|it| &it.value)
     }
@@ -33,7 +34,7 @@ impl<T: Default + Sync> PerProcess<T> {
             let parents = self.0.load(Ordering::Acquire);
             let own = Of { process: ThisProcess::now(), value: T::default() };
             let own = ptr::from_ref(Box::leak(Box::new(own))).cast_mut();
-            // If another thread was faster, this one is lost, once per process.
+            // If another thread was faster, this value is lost, once per process.
             let _ = self.0.compare_exchange(parents, own, Ordering::AcqRel, Ordering::Acquire);
         }
     }

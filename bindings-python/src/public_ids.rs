@@ -1,4 +1,4 @@
-//! `PublicIds`.
+//! `PublicIds` from the core, with Python types.
 
 use polyflake::{PublicIdKey, PublicIds};
 use pyo3::exceptions::PyTypeError;
@@ -8,21 +8,22 @@ use pyo3::types::{PyFrozenSet, PySet, PyString, PyTuple};
 use crate::convert;
 use crate::errors::OrRaise;
 
-/// Turns IDs into short texts for the outside, such as ``order_15ShV20Bxc6UJvKSQbDvo0J``, and back. A text hides when and
-/// where an ID was made, and needs no table.
+/// Turns IDs into short texts for outsiders, such as ``order_15ShV20Bxc6UJvKSQbDvo0J``, and back. A text hides when and
+/// where an ID was issued, and decoding it needs no table.
 ///
 /// Args:
-///     keys: keys as texts, ``pfk_`` and 23 base62 digits: an iterable of them, or one str, in which white space or commas
-///         separate them. The first encodes, so a set is refused; each decodes. `generate_key` and ``polyflake public
-///         key`` make keys.
-///     prefix: what texts begin with: words of a-z and 0-9 joined by ``_``, at most 24 characters, or "".
+///     keys: the keys as texts, ``pfk_`` and 23 base62 digits: an iterable of str, or one str with keys separated by
+///         white space or commas. The first key encodes, so a set is rejected. Every key decodes. `generate_key` and
+///         ``polyflake public key`` generate keys.
+///     prefix: the beginning of every text, which consists of words of the characters a-z and 0-9, joined by ``_``, at
+///         most 24 characters in all, or is "".
 ///
-/// It takes a few KiB; threads may share it. Its repr does not show keys, and dropping it wipes them from its memory. Python
-/// keeps the texts that you gave.
+/// A PublicIds takes a few KiB, and threads may share it. Its repr does not show the keys. When it is dropped, it wipes
+/// the keys from its memory, but Python keeps the texts that you passed.
 ///
 /// Raises:
-///     InvalidOptionError: if a key or the prefix is invalid, if two keys have the same number or the same bytes, or if there
-///         is no key, or more than 16. The message shows nothing of a key.
+///     InvalidOptionError: if a key or the prefix is invalid, if two keys have the same number or the same bytes, or if
+///         there are no keys or more than 16. The message does not show any part of a key.
 ///
 /// >>> from polyflake import PublicIds
 /// >>> orders = PublicIds("pfk_10kvEGTqNtUTXFUlMnM4wIa", "order")
@@ -40,7 +41,7 @@ impl PyPublicIds {
         let keys = if keys.is_instance_of::<PyString>() {
             vec![keys.clone()]
         } else if keys.is_instance_of::<PySet>() || keys.is_instance_of::<PyFrozenSet>() {
-            // Processes would encode under different keys.
+            // A set has no order, so processes would encode with different keys.
             return Err(convert::wrong_type(keys, "keys", "a str or an iterable of str that has an order"));
         } else {
             convert::listed(keys, "keys", "str")?
@@ -49,7 +50,7 @@ impl PyPublicIds {
         PublicIds::from_texts(&keys, &convert::text(prefix, "prefix")?).or_raise().map(Self)
     }
 
-    /// The text of an ID.
+    /// Return the text of an ID.
     ///
     /// Raises:
     ///     InvalidIdError: if the ID does not fit 64 bits.
@@ -58,7 +59,7 @@ impl PyPublicIds {
         Ok(PyString::new(id.py(), &text))
     }
 
-    /// The texts of an iterable of IDs, such as those of a page of rows.
+    /// Return the texts of an iterable of IDs, such as those on a page of rows.
     ///
     /// Raises:
     ///     InvalidIdError: if an ID does not fit 64 bits.
@@ -66,7 +67,7 @@ impl PyPublicIds {
         convert::listed(ids, "ids", "int")?.iter().map(|id| self.encode(id)).collect()
     }
 
-    /// The ID of a text.
+    /// Return the ID of a text.
     ///
     /// A text that was not encoded with this prefix and one of these keys decodes with a chance of 1 in 2**64.
     ///
@@ -76,7 +77,7 @@ impl PyPublicIds {
         self.0.decode(&convert::text(text, "text")?).or_raise()
     }
 
-    /// The IDs of an iterable of texts.
+    /// Return the IDs of an iterable of texts.
     ///
     /// Raises:
     ///     InvalidIdError: if one of them is not the text of an ID, with the reason.
@@ -84,13 +85,13 @@ impl PyPublicIds {
         convert::listed(texts, "texts", "str")?.iter().map(|text| self.decode(text)).collect()
     }
 
-    /// Make a key of random bytes from the operating system. Keep it where you keep secrets.
+    /// Generate a key from the operating system's random bytes. Keep it where you keep secrets.
     ///
     /// Args:
-    ///     number: which key it is, from 0 to 61. Texts name their key by it, so give each key another.
+    ///     number: the key's number, from 0 to 61. Texts contain it, so give each key a different one. Default: 0.
     ///
     /// Raises:
-    ///     InvalidOptionError: if the number is not one of these.
+    ///     InvalidOptionError: if the number is anything else.
     #[staticmethod]
     #[pyo3(signature = (number = None))]
     fn generate_key(number: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
@@ -99,13 +100,13 @@ impl PyPublicIds {
         Ok(key.to_text().as_str().to_owned())
     }
 
-    /// What texts begin with.
+    /// The prefix of the texts.
     #[getter]
     fn prefix(&self) -> &str {
         self.0.prefix()
     }
 
-    /// The numbers of the keys. The first encodes.
+    /// The numbers of the keys. The first key encodes.
     #[getter]
     fn key_numbers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.0.key_numbers().collect::<Vec<_>>())
@@ -116,7 +117,7 @@ impl PyPublicIds {
         Ok(format!("PublicIds(prefix='{}', key_numbers={numbers})", self.0.prefix()))
     }
 
-    // It never changes, and a copy would keep the keys in one more place.
+    // A PublicIds never changes, and a copy would hold the keys in another place in memory.
     fn __copy__(slf: Py<Self>) -> Py<Self> {
         slf
     }

@@ -1,4 +1,4 @@
-//! `Sequences`: those of `polyflake_coordination`, with Python types.
+//! `Sequences` from `polyflake_coordination`, with Python types.
 
 use polyflake_coordination::{OwnedKey, SequenceKey, Sequences, SequencesOptions, SequencesStats};
 use pyo3::IntoPyObjectExt as _;
@@ -11,34 +11,36 @@ use crate::convert;
 use crate::errors::OrRaise;
 use crate::wait::ReleasesGil;
 
-/// How many keys of a batch get their numbers before other threads get the GIL: less than 1 ms.
+/// The number of keys in a batch that get their numbers before other threads get the GIL. This takes less than 1 ms.
 const PART: usize = 4096;
 
-/// A count for each of many keys: 1, 2, 3 and so on for "alice", and for "bob" the same. For the messages of an inbox, or
-/// the versions of a document. It is safe to share between threads.
+/// Counts separately for each of many keys: 1, 2, 3 and so on for "alice", and the same for "bob". Use it to number the
+/// messages in an inbox or the versions of a document. It is safe to share between threads.
 ///
 /// Args:
-///     name: what the keys are: 1 to 100 characters.
-///     store: the address of a store, such as "postgres://host/chat?label=10.0.0.7:8080". Others are told the label
-///         while this process gives the numbers.
-///     sections: how many bounds the store has, 1 to 16384. Each is shared by the keys of a section, and it cannot
+///     name: a name for the sequences, 1 to 100 characters.
+///     store: the address of a store, such as "postgres://host/chat?label=10.0.0.7:8080". While this process holds the
+///         lease, the errors of other processes show the label.
+///     sections: the number of bounds in the store, 1 to 16384. The keys in a section share a bound. The number cannot
 ///         be changed later. Default: 1024.
-///     step: by how many numbers a bound is moved ahead: 1 to 1000000000. Default: 10000.
-///     max_keys: how many keys stay in memory, of at most 40 bytes each: 1 to 1000000000. Default: 1000000.
-///     max_wait_ms: the longest a call waits for the store: 0 to 4294967295. Default: 10000.
+///     step: the size of a step in numbers, 1 to 1000000000. A bound is moved to two steps above its section's highest
+///         number. Default: 10000.
+///     max_keys: how many keys stay in memory, 1 to 1000000000. Each takes at most 40 bytes. Default: 1000000.
+///     max_wait_ms: the longest time that a call waits for the store, 0 to 4294967295. Default: 10000.
 ///
-/// A key is a str, or an int from -2**63 to 2**64-1: 5 and "5" are two keys. Its numbers increase, and none is given twice,
-/// by whichever process, as long as the store loses no write that it acknowledged. Numbers are skipped: by a key that left
-/// memory and came back, by a new key where others left, and by all keys of a section, at most two steps, when a process
-/// ended without close.
+/// A key is a str, or an int from -2**63 to 2**64-1; 5 and "5" are different keys. A key's numbers increase, and no
+/// number is issued twice, by any process, as long as the store does not lose writes that it has acknowledged. A key
+/// skips numbers if it was evicted from memory and comes back, and so do new keys after an eviction. After a process
+/// ends without close, all keys in a section skip numbers, at most two steps.
 ///
-/// One process at a time gives numbers, by a lease. The constructor waits for that without the GIL, for at most the `wait`
-/// of the address. Sequences of one name and store are one in a process. A child of a fork has none.
+/// One process at a time issues numbers: the one that holds the lease. The constructor waits for the lease without the
+/// GIL, for at most the address's `wait`. All Sequences in a process with the same name and store share their keys.
+/// After a fork, the parent's Sequences do not work in the child.
 ///
 /// Raises:
-///     InvalidOptionError: if an option is invalid, if the sequences began with another number of sections, or if this
-///         process uses them with other options.
-///     LeaseUnavailableError: if another process has the lease: the message names its label between backquotes. Or if the
+///     InvalidOptionError: if an option is invalid, if the sequences were created with another number of sections, or
+///         if this process already uses them with other options.
+///     LeaseUnavailableError: if another process has the lease (the message contains its label in backticks), or if the
 ///         store cannot be reached.
 ///
 /// >>> from polyflake import Sequences
@@ -61,7 +63,7 @@ impl PySequences {
         max_keys: Option<&Bound<'_, PyAny>>,
         max_wait_ms: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        // Names that UTF-8 cannot encode are no names: as texts for the core, several would be one.
+        // Names that UTF-8 cannot encode are rejected, because several of them would become the same text for the core.
         let name = name.cast::<PyString>().map_err(|_| convert::wrong_type(name, "name", "a str"))?;
         let mut options = SequencesOptions::new(name.to_str()?).store(&convert::text(store, "store")?);
         if let Some(sections) = sections {
@@ -80,37 +82,39 @@ impl PySequences {
         Ok(Self(options.open_with(&mut ReleasesGil::new(py))?))
     }
 
-    /// The key's next number. If its section has come to its bound, or the lease was not renewed in time, wait for the
-    /// store without the GIL, for at most max_wait_ms.
+    /// Return the key's next number. If the key's section has reached its bound, or the lease was not renewed in time,
+    /// wait for the store without the GIL, for at most max_wait_ms.
     ///
     /// Raises:
-    ///     LeaseUnavailableError: if another process gives the numbers by now: the message names it.
+    ///     LeaseUnavailableError: if another process, which the message names, now issues the numbers.
     ///     LeaseLostError: if the lease could not be renewed, and does not come back within max_wait_ms.
-    ///     CounterUnavailableError: if the store does not move the section's bound within max_wait_ms; at once where
-    ///         waiting does not help: it refuses, has lost writes, or the section has reached 2**63-1.
-    ///     InvalidOptionError: if the key is an int that 64 bits do not hold.
+    ///     CounterUnavailableError: if the store does not move the section's bound within max_wait_ms, or at once if
+    ///         waiting does not help: the store refuses or has lost writes, or the section has reached 2**63-1.
+    ///     InvalidOptionError: if the key is an int that does not fit 64 bits.
     ///     ClosedError: after close.
-    ///     ForkedError: in a child of the process that opened it.
+    ///     ForkedError: in a child of the process that opened the sequences.
     fn next_id(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<u64> {
         Ok(self.0.next_id_with(to_key(key)?, &mut ReleasesGil::new(py))?)
     }
 
-    /// The key's next number, if the store need not be waited for. It is asked meanwhile.
+    /// Return the key's next number without waiting for the store. If that is not possible, the store is asked in the
+    /// background.
     ///
     /// Raises:
-    ///     PolyflakeError: as next_id, at once.
+    ///     PolyflakeError: for the same reasons as next_id, but at once.
     fn try_next_id(&self, key: &Bound<'_, PyAny>) -> PyResult<u64> {
         self.0.try_next_id(to_key(key)?).or_raise()
     }
 
-    /// A list of a number for each of the keys, in their order; a key that is there twice has two. The keys are any
-    /// iterable but a str or bytes. After an exception, numbers may be lost, but are never given again.
+    /// Return a list with one number per key, in the order of the keys. A key that occurs twice gets two. The keys may
+    /// be any iterable except a str or bytes. If the call raises an exception, numbers may be lost, but are never
+    /// issued again.
     ///
     /// Raises:
-    ///     PolyflakeError: as next_id.
+    ///     PolyflakeError: for the same reasons as next_id.
     fn next_ids(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         let keys = convert::listed(keys, "keys", "str or int")?;
-        // All of them before the first number, so that one that cannot be loses none.
+        // All keys are converted before the first number is taken, so that an invalid key loses no numbers.
         let keys: Vec<SequenceKey<'_>> = keys.iter().map(to_key).collect::<PyResult<_>>()?;
         let wait = &mut ReleasesGil::new(py);
         let mut parts = keys.chunks(PART);
@@ -123,19 +127,19 @@ impl PySequences {
         Ok(numbers)
     }
 
-    /// next_id, awaited in an event loop of asyncio: a call that waits for the store blocks no thread. What is in hand
-    /// comes at once. If the task is cancelled, a number may be lost, but is never given again.
+    /// Like next_id, but for an asyncio event loop: waiting for the store does not block a thread. A number in hand is
+    /// returned at once. If the task is cancelled, a number may be lost, but is never issued again.
     ///
     /// Raises:
-    ///     PolyflakeError: as next_id.
+    ///     PolyflakeError: for the same reasons as next_id.
     fn next_id_async<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         awaited::coroutine(slf, [Some("try_next_id"), Some("_next_id_later")], &[key])
     }
 
-    /// next_ids, awaited as next_id_async is.
+    /// Like next_ids, but for an asyncio event loop: see next_id_async.
     ///
     /// Raises:
-    ///     PolyflakeError: as next_ids.
+    ///     PolyflakeError: for the same reasons as next_ids.
     fn next_ids_async<'py>(slf: &Bound<'py, Self>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         awaited::coroutine(slf, [None, Some("_next_ids_later")], &[keys])
     }
@@ -168,11 +172,11 @@ impl PySequences {
         awaited::begin(py, ticket, call, |py, numbers| numbers.into_py_any(py))
     }
 
-    /// Close these Sequences: from then on, calls raise ClosedError, also those that wait. Other Sequences of that name are
-    /// not affected. A with block closes it at the end.
+    /// Close these Sequences. From then on, calls raise ClosedError, including those that are waiting. Other Sequences
+    /// with that name are not affected. A with block closes its Sequences at the end.
     ///
-    /// The last one of a name in this process writes to the store how far its keys counted, and gives the lease back. That
-    /// waits for the store without the GIL, but at most 10 s.
+    /// Closing the last Sequences with a name in this process records in the store how far the keys have counted, and
+    /// gives the lease back. This waits for the store without the GIL, for at most 10 s.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.0.close());
     }
@@ -186,7 +190,7 @@ impl PySequences {
         self.close(py);
     }
 
-    /// Its name.
+    /// The name of the sequences.
     #[getter]
     fn name(&self) -> &str {
         self.0.name()
@@ -196,7 +200,7 @@ impl PySequences {
     ///
     /// Raises:
     ///     ClosedError: after close.
-    ///     ForkedError: in a child of the process that opened it.
+    ///     ForkedError: in a child of the process that opened the sequences.
     #[getter]
     fn stats(&self) -> PyResult<PySequencesStats> {
         self.0.stats().or_raise().map(PySequencesStats)
@@ -214,7 +218,7 @@ impl PySequences {
     }
 }
 
-/// A key, out of Python's memory.
+/// Copies a key out of Python's memory.
 fn to_owned(key: &Bound<'_, PyAny>) -> PyResult<OwnedKey> {
     match key.cast::<PyString>() {
         Ok(text) => Ok(OwnedKey::Text(text.to_str()?.to_owned())),
@@ -226,48 +230,49 @@ fn to_integer(key: &Bound<'_, PyAny>) -> PyResult<SequenceKey<'static>> {
     SequenceKey::try_from(convert::number_or(key, "key", "a str or an int")?).or_raise()
 }
 
-/// A `str`, or an `int` or an object with `__index__`.
+/// Converts a key: a `str`, an `int`, or an object with `__index__`.
 #[inline]
 fn to_key<'a>(key: &'a Bound<'_, PyAny>) -> PyResult<SequenceKey<'a>> {
     match key.cast::<PyString>() {
-        // Texts that UTF-8 cannot encode are no keys: several would be one.
+        // Texts that UTF-8 cannot encode are rejected, because several of them would become the same key.
         Ok(text) => Ok(text.to_str()?.into()),
         Err(_) => to_integer(key),
     }
 }
 
-/// Counters for monitoring, of all of this process's Sequences of one name and store, since the first was opened.
+/// Counters for monitoring, for all of this process's Sequences with the same name and store, since the first of them
+/// was opened.
 #[pyclass(frozen, eq, hash, module = "polyflake", name = "SequencesStats")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PySequencesStats(SequencesStats);
 
 #[pymethods]
 impl PySequencesStats {
-    /// How many keys are in memory.
+    /// The number of keys in memory.
     #[getter]
     fn keys(&self) -> u64 {
         self.0.keys
     }
 
-    /// How many keys left memory, for others to have room.
+    /// The number of keys evicted from memory to make room for others.
     #[getter]
     fn evicted(&self) -> u64 {
         self.0.evicted
     }
 
-    /// How often bounds were moved in the store.
+    /// The number of times bounds were moved in the store.
     #[getter]
     fn moves(&self) -> u64 {
         self.0.moves
     }
 
-    /// How often a call waited or gave up.
+    /// The number of calls that waited or gave up.
     #[getter]
     fn waits(&self) -> u64 {
         self.0.waits
     }
 
-    /// For how long it may give numbers if the lease is not renewed, in ms; 0 where another process has it.
+    /// How long numbers may still be issued if the lease is not renewed, in ms; 0 if another process has the lease.
     #[getter]
     fn time_left_ms(&self) -> u64 {
         self.0.time_left_ms

@@ -1,4 +1,4 @@
-//! `Snowflake`: the core's, with Python types.
+//! `Snowflake` from the core, with Python types.
 
 use polyflake::{Blocked, Clock, ClockError, Error, Options, Snowflake, Stats};
 use pyo3::exceptions::PyTypeError;
@@ -12,39 +12,42 @@ use crate::layout::{self, PyDecoded, PyLayout};
 use crate::lease::PyLease;
 use crate::wait::ReleasesGil;
 
-/// Issues unique, time-ordered 64-bit IDs. It is an iterator, and safe to share between threads.
+/// Issues unique, time-ordered 64-bit IDs. A Snowflake is an iterator, and is safe to share between threads.
 ///
 /// Args:
-///     layout: the name of a preset, the text of a layout, or a Layout. Default: "twitter".
-///     node: an int for all node bits, or a mapping of field to int. Required, unless the layout has no node field.
-///         No other process may use the same node at the same time, unless they share a state file.
-///     max_backward_ms: how far the clock may step back while IDs are still issued. Default: 1000.
+///     layout: a preset's name, a layout's text, or a Layout. Default: "twitter".
+///     node: an int for all node bits, or a mapping of field names to ints. Required, unless the layout has no node
+///         field or there is a lease. No other process may use the same node at the same time, unless they share a
+///         state file.
+///     max_backward_ms: how far the clock may step back without stopping IDs from being issued. Default: 1000.
 ///     max_ahead_ms: how far IDs may run ahead of the clock to serve a burst. Default: 0.
-///     max_wait_ms: the longest that next_id waits, and a batch between two of its runs. Default: a tick + 1000.
-///     sequence_start: "spread" (the default) or "zero": the first sequence number of a fresh tick.
+///     max_wait_ms: the longest time that next_id waits. A batch may wait that long each time it makes no progress.
+///         Default: a tick plus 1000 ms.
+///     sequence_start: the first sequence number of a new tick: "spread" (the default) or "zero".
 ///     clock: "system" (the default), "steady", or a callable that returns an int of Unix ms.
-///     state: the path of a file through which all processes of this host share the node. It is created if it does
-///         not exist. A Snowflake created before a fork then also works in the child.
+///     state: the path of a file through which all processes on this host share the node. The file is created if it
+///         does not exist. A Snowflake created before a fork then also works in the child.
 ///     lease: the address of a store that leases the node, such as "redis://host/0": redis, postgres, mysql, etcd,
-///         zookeeper or sqlite. No two processes have one node then. The constructor waits for a free one without the
-///         GIL, for at most the address's wait. node narrows the choice: some of the fields, or all. It takes neither
-///         state nor a callable clock.
+///         zookeeper or sqlite. No two processes then have the same node at the same time. The constructor waits for a
+///         free node without the GIL, for at most the address's wait. If node has only some of the fields, they narrow
+///         the choice, and if it is complete, that node is leased. A lease cannot be combined with state or a callable
+///         clock.
 ///
-/// With a built-in clock, Snowflakes of one process share a cursor, and so never repeat each other's IDs, if they have
-/// the same epoch and tick, the same positions and widths of timestamp and sequence, and the same node bits. Layouts
-/// that split the bits differently are separate systems, and their IDs may collide. With a custom clock, each Snowflake
-/// has its own cursor, unless it has a state file.
+/// With a built-in clock, the Snowflakes in a process share a cursor, and so never repeat each other's IDs, if they
+/// have the same epoch and tick, the same positions and widths of timestamp and sequence, and the same node bits.
+/// Layouts that divide the bits differently are separate systems, and their IDs may collide. With a custom clock, each
+/// Snowflake has its own cursor, unless it has a state file.
 ///
 /// Raises:
 ///     InvalidLayoutError: if the layout cannot work.
 ///     UnknownLayoutError: if no preset has this name.
 ///     InvalidNodeError: if the node is missing or does not fit the layout.
 ///     InvalidOptionError: if another option is invalid, if max_ahead_ms or max_backward_ms differ from those of a
-///         shared cursor, or if that cursor uses another state file or none.
+///         shared cursor, or if the shared cursor uses a different state file or none.
 ///     StateFileError: if the state file cannot be used.
-///     LeaseUnavailableError: if no node is free or the store cannot be reached, within the address's wait.
-///     ClockFailedError: if the custom clock fails, which is read here only for a state file.
-///     ForkedError: for a node that the parent process used before a fork without a state file.
+///     LeaseUnavailableError: if no node becomes free, or the store cannot be reached, within the address's wait.
+///     ClockFailedError: if the custom clock fails. The constructor reads it only if there is a state file.
+///     ForkedError: if the parent process used this node before a fork, without a state file.
 ///
 /// >>> from polyflake import Snowflake
 /// >>> ids = Snowflake(node={"datacenter": 1, "worker": 7})
@@ -53,10 +56,10 @@ use crate::wait::ReleasesGil;
 #[pyclass(frozen, module = "polyflake", name = "Snowflake")]
 pub(crate) struct PySnowflake {
     ids: AnySnowflake,
-    /// Whether every thread that moves the cursor holds the GIL. Not without a GIL, and not in the library for abi3t, which
-    /// runs with one and without; not with a state file, since other processes move the cursor too; and not with a lease,
-    /// since the keeper's thread moves it. There is only one GIL, because one interpreter in a process has this module: see
-    /// `interpreter.rs`.
+    /// Whether every thread that moves the cursor holds the GIL. This is false without a GIL and in the library for
+    /// abi3t, which runs with and without one; with a state file, because other processes move the cursor too; and with
+    /// a lease, because the keeper's thread moves it. There is only one GIL, because only one interpreter in a process
+    /// has this module: see `interpreter.rs`.
     under_gil: bool,
 }
 
@@ -65,7 +68,7 @@ enum AnySnowflake {
     Callers(Snowflake<CallersClock>),
 }
 
-/// Calls `$call` on the core's Snowflake, whichever clock it has.
+/// Evaluates `$call` on the core's Snowflake, whichever clock it has.
 macro_rules! with {
     ($self:ident, $ids:ident => $call:expr) => {
         match &$self.ids {
@@ -153,12 +156,12 @@ impl PySnowflake {
         Ok(Self { ids: snowflake, under_gil })
     }
 
-    /// The next ID. If the tick's sequence is used up, wait without the GIL, for at most max_wait_ms.
+    /// Return the next ID. If the tick's sequence is used up, wait without the GIL, for at most max_wait_ms.
     ///
     /// Raises:
     ///     SequenceExhaustedError: if max_wait_ms was not enough.
-    ///     ClockMovedBackwardsError: if the clock has stepped back by more than max_backward_ms (at once), or by less
-    ///         and max_wait_ms was not enough.
+    ///     ClockMovedBackwardsError: if the clock has stepped back by more than max_backward_ms (raised at once), or by
+    ///         less and max_wait_ms was not enough.
     ///     TimeOutOfRangeError: if the clock is before the epoch or past the layout's end.
     ///     ClockFailedError: if the custom clock raised, or did not return Unix ms.
     ///     StateFileError: if the state file was renamed, deleted or replaced, or cannot be written.
@@ -171,24 +174,24 @@ impl PySnowflake {
         }))
     }
 
-    /// The next ID, without waiting. Raises the same exceptions as next_id, at once.
+    /// Return the next ID without waiting. Raises the same exceptions as next_id, but at once.
     fn try_next_id(&self, py: Python<'_>) -> PyResult<u64> {
         with!(self, ids => self.poll(ids).or_else(|blocked| {
             if self.under_gil {
                 ids.try_next_id_after(blocked)
             } else {
-                // It may write to a disk.
+                // This may write to a disk.
                 py.detach(|| ids.try_next_id_after(blocked))
             }
         }))
         .or_raise()
     }
 
-    /// Close this Snowflake: from then on, calls for an ID or for stats raise ClosedError. Other Snowflakes on the same
-    /// node or state file are not affected. A with block closes it at the end.
+    /// Close this Snowflake. From then on, calls for an ID or for stats raise ClosedError. Other Snowflakes on the same
+    /// node or state file are not affected. A with block closes its Snowflake at the end.
     ///
-    /// With a lease, the last Snowflake that is closed gives the node back: another process can have it at once. That
-    /// waits for the store without the GIL, for at most 5 s.
+    /// If there is a lease, closing its last Snowflake gives the node back, so that another process can have the node
+    /// at once. This waits for the store without the GIL, for at most 5 s.
     fn close(&self, py: Python<'_>) {
         py.detach(|| with!(self, ids => ids.close()));
     }
@@ -202,23 +205,23 @@ impl PySnowflake {
         self.close(py);
     }
 
-    /// A list of the next n IDs. After an exception, IDs may be lost, but are never repeated.
+    /// Return a list of the next n IDs. If the call raises an exception, IDs may be lost, but are never repeated.
     ///
     /// Raises:
     ///     InvalidOptionError: if n is not 1 to 16777216.
-    ///     PolyflakeError: as next_id.
+    ///     PolyflakeError: for the same reasons as next_id.
     fn next_ids(&self, py: Python<'_>, n: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         batch::list(py, n, |ids, wait| with!(self, snowflake => snowflake.fill_with(ids, wait)))
     }
 
-    /// Fill a writable, contiguous buffer of 8-byte integers with IDs: an array.array("Q"), a memoryview, a NumPy or ctypes
-    /// array. The formats are Q and q, and L and l if they have 8 bytes; signed formats only if the layout leaves the
-    /// top bit free. Nothing else may write to the buffer meanwhile. After an exception, IDs may be lost, but are never
-    /// repeated.
+    /// Fill a writable, contiguous buffer of 8-byte integers with IDs, such as an array.array("Q"), a memoryview, or a
+    /// NumPy or ctypes array. The formats are Q and q, and L and l if they have 8 bytes; signed formats are accepted
+    /// only if the layout leaves the top bit free. Nothing else may write to the buffer during the call. If the call
+    /// raises an exception, IDs may be lost, but are never repeated.
     ///
     /// Raises:
     ///     TypeError or BufferError: if it is not such a buffer.
-    ///     PolyflakeError: as next_id.
+    ///     PolyflakeError: for the same reasons as next_id.
     fn fill(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
         let all_bits = with!(self, ids => ids.layout().total_bits()) == 64;
         batch::fill(
@@ -244,13 +247,14 @@ impl PySnowflake {
         PyLayout(with!(self, ids => *ids.layout()))
     }
 
-    /// All node bits together, the highest field first. With a lease, the present node: it changes when a lease was lost.
+    /// All node bits as one number, highest field first. With a lease, this is the current node, which may change after
+    /// the lease is lost.
     #[getter]
     fn node(&self) -> u64 {
         with!(self, ids => ids.node())
     }
 
-    /// How the lease stands; None without one.
+    /// A snapshot of the lease, or None if there is no lease.
     ///
     /// Raises:
     ///     ClockFailedError: if the custom clock raised, or did not return Unix ms.
@@ -300,12 +304,12 @@ impl PySnowflake {
     }
 }
 
-/// Set the cursor of a state file back to the system clock. Use it when a wrong clock has moved the cursor far into the
+/// Set a state file's cursor back to the system clock. Use this after a wrong clock has moved the cursor far into the
 /// future.
 ///
-/// Stop the processes that use the file first: calls of any that still run raise StateFileError until they restart. The
-/// risk: IDs that were issued ahead of the clock are issued again when the clock gets there. A file whose cursor is not
-/// ahead of the clock is left unchanged.
+/// Stop the processes that use the file first. In processes that still run, calls raise StateFileError until the
+/// process restarts. Note that IDs that were issued ahead of the clock are issued again when the clock gets there. If
+/// the cursor is not ahead of the clock, the file is left unchanged.
 ///
 /// Raises:
 ///     StateFileError: if the file does not exist or cannot be used.
@@ -315,7 +319,7 @@ pub(crate) fn reset_state(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<(
     py.detach(|| polyflake::reset_state(path)).or_raise()
 }
 
-/// Builds without the GIL if there is a state file, because opening it may wait for a second.
+/// Builds without the GIL if there is a state file, because opening the file may take a second.
 fn build<T: Send>(
     py: Python<'_>,
     state: Option<&Bound<'_, PyAny>>,
@@ -331,38 +335,38 @@ impl PySnowflake {
     }
 }
 
-/// Counters for monitoring, since the cursor was created. Counted only on slow paths.
+/// Counters for monitoring, since the cursor was created. They are only updated on slow paths.
 #[pyclass(frozen, eq, hash, module = "polyflake", name = "Stats")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyStats(Stats);
 
 #[pymethods]
 impl PyStats {
-    /// How often a call found no free slot, and waited or failed.
+    /// The number of calls that found no free slot, and waited or failed.
     #[getter]
     fn waits(&self) -> u64 {
         self.0.waits
     }
 
-    /// How often the clock was seen to step back, tolerated or not.
+    /// The number of times the clock was seen to step back, whether that was tolerated or not.
     #[getter]
     fn rollbacks(&self) -> u64 {
         self.0.rollbacks
     }
 
-    /// How many ms the last tick taken is ahead of the clock; 0 if it is not.
+    /// The number of ms that the last tick taken is ahead of the clock, or 0 if it is not ahead.
     #[getter]
     fn lead_ms(&self) -> u64 {
         self.0.lead_ms
     }
 
-    /// The start of the last ID's tick, in Unix ms; None before the first ID.
+    /// The start of the last ID's tick, in Unix ms, or None before the first ID.
     #[getter]
     fn last_issued_ms(&self) -> Option<u64> {
         self.0.last_issued_ms
     }
 
-    /// How often the lease was lost: it ran out, or another process had its node.
+    /// The number of times the lease was lost, because it ran out or because another process had its node.
     #[getter]
     fn lease_losses(&self) -> u64 {
         self.0.lease_losses

@@ -1,4 +1,4 @@
-//! Waiting without the GIL, and handling signals meanwhile.
+//! Waits without the GIL, and handles signals in the meantime.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use crate::errors;
 /// How often a waiting call handles signals, such as Ctrl-C.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
-/// Waits in a thread that holds the GIL, and releases it for nothing but the waits: see `PySnowflake::under_gil`.
+/// A wait in a thread that holds the GIL. The GIL is released only while the thread waits: see
+/// `PySnowflake::under_gil`.
 pub(crate) struct ReleasesGil<'py> {
     py: Python<'py>,
     thread: ThreadWait,
@@ -23,7 +24,7 @@ impl<'py> ReleasesGil<'py> {
     }
 }
 
-/// An exception that ends a wait: one of Polyflake's, or one that a signal handler raised.
+/// An exception that ends a wait, from Polyflake or from a signal handler.
 pub(crate) struct Raised(pub(crate) PyErr);
 
 impl From<Error> for Raised {
@@ -46,7 +47,7 @@ impl Wait for ReleasesGil<'_> {
     }
 
     fn pause(&mut self, pause: Duration) -> Result<(), Raised> {
-        // Longer pauses are cut short, because the clock is read again in any case.
+        // Longer pauses are cut short. That does no harm, because the clock is read again in any case.
         let pause = pause.min(SIGNALS_EVERY);
         if !pause.is_zero() {
             self.py.detach(|| self.thread.pause(pause))?;

@@ -60,9 +60,9 @@ class ClockMovedBackwardsError(PolyflakeError, RuntimeError):
 
     def __init__(self, message: str, behind_ms: int = 0, retry_after_ms: int = 0) -> None:
         super().__init__(message)
-        #: How many ms the clock is behind the last ID.
+        #: The number of ms that the clock is behind the last ID.
         self.behind_ms = behind_ms
-        #: How many ms the clock must advance before the next ID.
+        #: The number of ms that the clock must advance before the next ID.
         self.retry_after_ms = retry_after_ms
 
 
@@ -74,7 +74,7 @@ class SequenceExhaustedError(PolyflakeError, RuntimeError):
 
     def __init__(self, message: str, retry_after_ms: int = 0) -> None:
         super().__init__(message)
-        #: How many ms the clock must advance before the next ID.
+        #: The number of ms that the clock must advance before the next ID.
         self.retry_after_ms = retry_after_ms
 
 
@@ -107,14 +107,14 @@ class LeaseUnavailableError(PolyflakeError, OSError):
 
 
 class LeaseLostError(PolyflakeError, RuntimeError):
-    """The lease ran out; no IDs are issued until the store has renewed it or has given a node."""
+    """The lease ran out. No IDs are issued until the store renews it or leases another node."""
 
     code = 13
     name = "lease_lost"
 
     def __init__(self, message: str, retry_after_ms: int = 0) -> None:
         super().__init__(message)
-        #: In how many ms the store is queried again.
+        #: The number of ms until the store is asked again.
         self.retry_after_ms = retry_after_ms
 
 
@@ -126,7 +126,7 @@ class ClosedError(PolyflakeError, RuntimeError):
 
 
 class CounterUnavailableError(PolyflakeError, OSError):
-    """A counter or a key gets no number: its store gave none, or the numbers have run out."""
+    """No number is available: the store did not hand one out, or the numbers have run out."""
 
     code = 15
     name = "counter_unavailable"

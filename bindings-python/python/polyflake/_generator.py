@@ -1,4 +1,4 @@
-"""The interface of Snowflakes, Counters and a program's own generators."""
+"""The interface that Snowflakes, Counters and a program's own generators share."""
 
 from collections.abc import Iterator
 from typing import Protocol, runtime_checkable
@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 class IdGenerator(Protocol):
     """Something that generates unique 64-bit IDs: a Snowflake, a Counter, or your own generator.
 
-    Functions that work with any of them take this type. ``isinstance`` checks for the methods.
+    Use it as the type of a parameter that takes any of them. ``isinstance`` checks for the methods.
 
     >>> from collections.abc import Iterator
     >>> from itertools import count, islice
@@ -32,13 +32,13 @@ class IdGenerator(Protocol):
     """
 
     def next_id(self) -> int:
-        """The next ID."""
+        """Return the next ID."""
         ...
 
     def next_ids(self, n: int, /) -> list[int]:
-        """A list of the next n IDs."""
+        """Return a list of the next n IDs."""
         ...
 
     def __iter__(self) -> Iterator[int]:
-        """The generator as an iterator that never ends."""
+        """Return the generator as an iterator that never ends."""
         ...

@@ -1,7 +1,7 @@
-"""Modules that are imported when they are first needed, but not while the process forks.
+"""Imports modules when they are first needed, but not while the process forks.
 
-A fork copies the lock of a module that another thread is importing, and the child would wait for it
-forever: so a fork waits until the import is over.
+A fork copies the lock of a module that another thread is importing, and the child would wait for
+that lock forever. A fork therefore waits until the import has finished.
 """
 
 import os
@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-#: A signal handler that forks within an import must not wait for itself.
+#: The longest wait, because a signal handler that forks during an import would wait for itself.
 _LONGEST_S = 2.0
 
 _loading = allocate_lock()

@@ -1,4 +1,4 @@
-"""Events of leases, counters and sequences, as lines of the logger ``polyflake``."""
+"""Logs the events of leases, counters and sequences to the logger ``polyflake``."""
 
 import sys
 from threading import Thread
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    #: The next event's level, message, kind, node and store. None: there is none, and the log ends.
+    #: Returns the next event's level, message, kind, node and store, or None if there is none.
     _Take: TypeAlias = Callable[[], tuple[int, str, str, int | None, str] | None]
 
-_WARNING = 30  # as logging has it
+_WARNING = 30  # as in logging
 
 
 def start(take: "_Take") -> None:
     """Log in a thread that ends when there is nothing left.
 
-    A thread of ``threading``, because logging would remember any other thread forever. The program
-    does not wait for it at its end; the native half does, for a while.
+    The thread comes from ``threading``, because logging would remember any other thread forever. A
+    program that exits does not wait for the thread, but the native half does, for a while.
     """
     Thread(target=log, args=(take,), name="polyflake-log", daemon=True).start()
 
@@ -28,11 +28,11 @@ def start(take: "_Take") -> None:
 def log(take: "_Take") -> None:
     while (event := take()) is not None:
         level, message, kind, node, store = event
-        # Without handlers, only warnings are shown, and logging takes 1.5 MB.
+        # Without handlers, only warnings are shown, and importing logging takes 1.5 MB.
         if level < _WARNING and "logging" not in sys.modules:
             continue
         try:
             logger = load("logging").getLogger("polyflake")
             logger.log(level, message, extra={"kind": kind, "node": node, "store": store})
-        except BaseException:  # The next one is logged all the same.
+        except BaseException:  # The next event must still be logged.
             load("traceback").print_exc()
