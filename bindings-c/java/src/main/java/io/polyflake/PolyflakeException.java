@@ -33,15 +33,24 @@ public abstract sealed class PolyflakeException extends RuntimeException permits
         InternalException {
     private static final long serialVersionUID = 1;
 
-    private final Details details;
+    /** The permanent number. */
+    private final int code;
+    /** The permanent name. */
+    private final String name;
+    /** How many ms the clock is behind. */
+    private final long behindMs;
+    /** In how many ms to try again. */
+    private final long retryAfterMs;
 
     /** What the library says about a failure. */
-    record Details(int code, String name, String message, long behindMs, long retryAfterMs, Throwable cause)
-            implements java.io.Serializable {}
+    record Details(int code, String name, String message, long behindMs, long retryAfterMs, Throwable cause) {}
 
     PolyflakeException(Details details) {
         super(details.message, details.cause);
-        this.details = details;
+        code = details.code;
+        name = details.name;
+        behindMs = details.behindMs;
+        retryAfterMs = details.retryAfterMs;
     }
 
     static PolyflakeException of(Details details) {
@@ -67,7 +76,7 @@ public abstract sealed class PolyflakeException extends RuntimeException permits
 
     /** The same, for another thread. */
     PolyflakeException again() {
-        return of(details);
+        return of(new Details(code, name, getMessage(), behindMs, retryAfterMs, getCause()));
     }
 
     /**
@@ -76,7 +85,7 @@ public abstract sealed class PolyflakeException extends RuntimeException permits
      * @return the number, such as 7
      */
     public int code() {
-        return details.code;
+        return code;
     }
 
     /**
@@ -85,7 +94,7 @@ public abstract sealed class PolyflakeException extends RuntimeException permits
      * @return the name, such as {@code clock_moved_backwards}
      */
     public String name() {
-        return details.name;
+        return name;
     }
 
     /**
@@ -94,7 +103,7 @@ public abstract sealed class PolyflakeException extends RuntimeException permits
      * @return the distance, for {@link ClockMovedBackwardsException}; otherwise zero
      */
     public Duration behind() {
-        return duration(details.behindMs);
+        return duration(behindMs);
     }
 
     /**
@@ -105,7 +114,7 @@ public abstract sealed class PolyflakeException extends RuntimeException permits
      *     zero
      */
     public Duration retryAfter() {
-        return duration(details.retryAfterMs);
+        return duration(retryAfterMs);
     }
 
     /** Of an unsigned number of ms. */

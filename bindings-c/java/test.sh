@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# The Java package's checks: the compiler's warnings, the tests, Javadoc, and the jar. The library is found as anybody finds
+# it: by LD_LIBRARY_PATH. Maven fetches JUnit and its plugins once. The last line is "N passed, N failed".
+set -uo pipefail
+cd "$(dirname "$0")" || exit 1
+
+skip() {
+  echo "skipped: the Java package's tests: $1"
+  echo "0 passed, 0 failed"
+  exit 0
+}
+JAVA_HOME=$(./jdk) || skip "there is no JDK 22 or later"
+export JAVA_HOME
+../../tools/need mvn maven || skip "there is no Maven"
+# For its leases; without them, and the servers that the Makefile installs, those tests are skipped.
+../../tools/need redis-server redis-server || true
+
+built=${CARGO_TARGET_DIR:-$PWD/../../target}/java
+passed=0
+failed=0
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+check() { # NAME COMMAND...: one check that says something only where it fails
+  local name=$1
+  shift
+  if "$@" >"$log" 2>&1; then
+    passed=$((passed + 1))
+    echo "ok: $name"
+  else
+    failed=$((failed + 1))
+    cat "$log"
+    echo "FAILED: $name"
+  fi
+}
+
+maven() {
+  mvn -B -q -Dbuilt="$built" "$@"
+}
+
+# Each test is counted, and each case of the vectors.
+rm -rf "$built/surefire-reports"
+status=0
+maven package >"$log" 2>&1 || status=$?
+read -r tests bad over < <(cat "$built"/surefire-reports/*.xml 2>/dev/null | awk '
+  /<testsuite / { match($0, / tests="[0-9]+"/) && tests += substr($0, RSTART + 8); }
+  /<(failure|error)[ >]/ { bad++ }
+  /<skipped/ { over++ }
+  END { print tests + 0, bad + 0, over + 0 }')
+# What did not compile, or crashed, has no line of its own.
+[ "$status" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
+[ "$tests" -gt 0 ] || bad=1
+passed=$((passed + tests - bad - over))
+failed=$((failed + bad))
+[ "$bad" -eq 0 ] || cat "$log"
+[ "$tests" -ge $((bad + over)) ] || passed=0
+echo "tests: $((tests - bad - over)) passed, $bad failed, $over passed over (no Java value holds their numbers, or a server is missing)"
+
+check "Javadoc" "$JAVA_HOME/bin/javadoc" -quiet -Xdoclint:all -Werror --release 22 -d "$built/apidocs" \
+  --module-source-path "io.polyflake=src/main/java" --module io.polyflake
+check "the jar is a module" "$JAVA_HOME/bin/java" --module-path "$built/polyflake-$(../../tools/metadata version).jar" \
+  --describe-module io.polyflake
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
