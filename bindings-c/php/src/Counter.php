@@ -16,8 +16,8 @@ use Polyflake\Internal\Library;
 use TypeError;
 
 /**
- * Numbers that count up, each issued once: 1, 2, 3 and so on, for order numbers or as a table's keys. A store hands
- * them out in segments, so that most numbers need no round trip.
+ * Issues numbers that count up, each of them once: 1, 2, 3 and so on, for order numbers or as a table's keys. A store
+ * hands them out in segments, so that most numbers need no round trip.
  *
  *     $orders = new Counter('orders', store: 'postgres://host/shop');
  *     $number = $orders->nextId();
@@ -26,41 +26,45 @@ use TypeError;
  * store, each number is greater than every number that this process got before the call began. A process that ends
  * without close() leaves a gap: the numbers it had in hand, at most two segments, and those of its calls in progress.
  *
- * All Counters in a process with the same stores and name share the numbers in hand. So do requests, if they come at
- * least once in the ttl of the store's address (30 s, or "?ttl=1h"). After a fork, the child fetches its own numbers.
+ * All Counters in a process with the same stores and name share the numbers in hand. Later requests share them too, if
+ * a request comes at least once in the ttl of the store's address (30 s, or "?ttl=1h"). After a fork, the child fetches
+ * its own numbers.
  *
  * @implements IteratorAggregate<int, int>
  */
 final class Counter implements IdGenerator, IteratorAggregate
 {
     private FFI $ffi;
-    /** Null once it is freed. */
+    /** Null once the Counter is freed. */
     private ?CData $pointer = null;
     /** polyflake_counter_try_next_id_or_zero: calling it through a variable is cheaper than by name. */
     private CData $tryNextIdOrZero;
-    /** Its argument as a number, which is cheaper to pass than a pointer. It returns 0 for 0: a freed counter. */
+    /**
+     * The argument for that function as a number, which is cheaper to pass than a pointer. 0 means a freed counter: the
+     * function then returns 0.
+     */
     private int $address = 0;
-    /** The outputs of the library's calls: kept, because allocating them takes a third of the time of a call. */
+    /** The outputs of library calls. They are kept, because allocating them takes a third of a call's time. */
     private CData $number;
     private CData $detail;
 
     /**
-     * Opens the counter. Creates it if the store has none, and waits until it can give a number. Null means an option's
-     * default.
+     * Opens the counter. Creates it if the store does not have it, and waits until it can issue a number. Null means an
+     * option's default.
      *
      * @param string $name 1 to 100 characters
-     * @param string|list<string>|null $store the address of a store, such as "redis://host/0"; required. Several
-     *     stores share the numbers out: calls go to each in turn, and to the others while one is down, so numbers are
-     *     unique, but not ordered. Every process must name them in the same order
-     * @param ?int $start the first number, if the store has no such counter yet; 1 by default
+     * @param string|list<string>|null $store the address of a store, such as "redis://host/0"; required. Several stores
+     *     share the numbers out: calls go to each in turn, and to the others while one is down, so numbers are unique,
+     *     but not ordered. Every process must name the stores in the same order
+     * @param ?int $start the first number, if the store does not have the counter yet; 1 by default
      * @param int|string|null $step how many numbers a segment has: 1 to 1,000,000,000, or "auto" (the default), which
-     *     begins with 100 and grows until a segment lasts ten minutes, at most 1,000,000. With 1, the store is asked
+     *     begins with 100 and grows until a segment lasts ten minutes, to at most 1,000,000. With 1, the store is asked
      *     for each number, and numbers increase across all processes
      * @param ?int $maxWaitMs the longest a call waits for the store, in ms; 10000 by default
-     * @throws Exception\InvalidOptionException for an invalid option, without a store, if the stores differ in order or
-     *     number from those that the counter began with, and if this process uses the counter with another start or
-     *     step
-     * @throws Exception\CounterUnavailableException if the store cannot be reached or will not give numbers
+     * @throws Exception\InvalidOptionException if an option is invalid, if no store is given, if the stores differ in
+     *     order or number from those that the counter began with, or if this process already uses the counter with
+     *     another start or step
+     * @throws Exception\CounterUnavailableException if the store cannot be reached or refuses to hand out numbers
      * @throws LibraryException if libpolyflake cannot be used
      */
     public function __construct(
@@ -109,9 +113,9 @@ final class Counter implements IdGenerator, IteratorAggregate
     /**
      * Closes this Counter: from then on, calls throw ClosedException. Closing again does nothing.
      *
-     * The last one with a name in this process gives back the rest of its last segment: it waits for the store, for at
-     * most 5 s. If a Counter is only destroyed, as at the end of a request, the process keeps the numbers in hand for a
-     * ttl, so that the next request continues with them.
+     * Closing the last Counter with a name in this process returns the rest of its last segment to the store, waiting
+     * for at most 5 s. If a Counter is only destroyed, as at the end of a request, the process keeps the numbers in
+     * hand for a ttl, so that the next request continues with them.
      */
     public function close(): void
     {
@@ -119,10 +123,10 @@ final class Counter implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * The next number. If none is in hand, waits for the store, for at most maxWaitMs.
+     * Returns the next number. If no number is in hand, this waits for the store, for at most maxWaitMs.
      *
-     * @throws Exception\CounterUnavailableException if the store gave none in that time, and at once if waiting does
-     *     not help: the store refuses, somebody removed the counter, or the counter has reached 2^63-1
+     * @throws Exception\CounterUnavailableException if the store hands out no number within that time, and at once if
+     *     waiting does not help: the store refuses, the counter was removed, or it has reached 2^63-1
      * @throws Exception\ClosedException after close()
      */
     public function nextId(): int
@@ -131,10 +135,10 @@ final class Counter implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * The next number, without waiting for the store.
+     * Returns the next number without waiting for the store.
      *
-     * @throws Exception\CounterUnavailableException if none is in hand; meanwhile, the store is asked for more. With a
-     *     step of 1, that is always so
+     * @throws Exception\CounterUnavailableException if no number is in hand; meanwhile, the library asks the store for
+     *     more. With a step of 1, this is always so
      * @throws Exception\ClosedException after close()
      */
     public function tryNextId(): int
@@ -143,8 +147,8 @@ final class Counter implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * $n numbers, much faster per number than nextId(). They increase (with one store), and may have gaps between them:
-     * see nextBlock().
+     * Returns $n numbers, much faster per number than nextId(). With one store, they increase. There may be gaps
+     * between them; for numbers without gaps, see nextBlock().
      *
      * @param int $n 1 to 16777216
      * @return list<int>
@@ -164,13 +168,13 @@ final class Counter implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * The first of $n consecutive numbers; the last is that plus $n - 1. If fewer than $n are left in hand, those are
-     * skipped, and the store is asked.
+     * Returns the first of $n consecutive numbers; add $n - 1 for the last. If fewer than $n numbers are left in hand,
+     * they are skipped, and the store is asked for more.
      *
      * @param int $n 1 to 16777216
      * @throws PolyflakeException as nextId()
-     * @throws Exception\InvalidOptionException if $n is out of range, and with several stores, whose numbers are not
-     *     consecutive
+     * @throws Exception\InvalidOptionException if $n is out of range, or if the counter has several stores, whose
+     *     numbers are not consecutive
      */
     public function nextBlock(int $n): int
     {
@@ -180,7 +184,7 @@ final class Counter implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * The name of the counter.
+     * Returns the counter's name.
      */
     public function name(): string
     {
@@ -188,10 +192,11 @@ final class Counter implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * The highest number that the store has handed out, in segments, to any process; 0 before the first. Queries the
-     * store.
+     * Returns the highest number that the store has handed out, in segments, to any process, or 0 before the first
+     * segment. Queries the store.
      *
-     * @throws Exception\CounterUnavailableException if it cannot be reached within maxWaitMs or has no such counter
+     * @throws Exception\CounterUnavailableException if the store cannot be reached within maxWaitMs or has no such
+     *     counter
      * @throws Exception\ClosedException after close()
      */
     public function peek(): int
@@ -202,8 +207,8 @@ final class Counter implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * Makes sure that the store hands out no number up to this one any more, to any process. This process gives up its
-     * numbers in hand; other processes use theirs up. Changes nothing if the counter is already higher.
+     * Moves the counter above $number: from then on, the store hands out only greater numbers. This process gives up
+     * its numbers in hand; other processes use theirs up. Changes nothing if the counter is already higher.
      *
      * @param int $number 1 to 2^63-1
      * @throws PolyflakeException as peek()
@@ -215,8 +220,8 @@ final class Counter implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * Deletes the counter from the store. The next open begins at its start again, and numbers repeat. From then on,
-     * this process's Counters with that name issue none.
+     * Deletes the counter from the store. A process that opens it later begins at its start again, so numbers repeat.
+     * From then on, this process's Counters with that name issue no numbers.
      *
      * @return bool whether the counter existed
      * @throws PolyflakeException as peek()
@@ -229,7 +234,7 @@ final class Counter implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * Counters for monitoring.
+     * Returns statistics for monitoring.
      *
      * @throws Exception\ClosedException after close()
      */
@@ -248,7 +253,7 @@ final class Counter implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * Endless iteration over numbers from nextId(): `foreach ($orders as $number)`.
+     * Iterates endlessly over numbers from nextId(): `foreach ($orders as $number)`.
      *
      * @return Generator<int, int>
      * @throws PolyflakeException as nextId()
@@ -262,7 +267,7 @@ final class Counter implements IdGenerator, IteratorAggregate
 
     public function __clone()
     {
-        // So that the destructor of the clone does not free the original's pointer.
+        // Otherwise, the clone's destructor would free the original's pointer.
         $this->pointer = null;
         $this->address = 0;
         throw new LogicException('a Counter cannot be cloned: use the same one, or create another');
@@ -288,7 +293,8 @@ final class Counter implements IdGenerator, IteratorAggregate
      * Calls a function that takes a number.
      *
      * A signal handler (pcntl_async_signals) or a destructor may run before the number is read, and take a number
-     * itself. It overwrites ours and leaves 0, which is never issued. Then ours is lost, and we take another one.
+     * itself. That overwrites our number and leaves 0, which is never issued. Our number is then lost, and we take
+     * another.
      */
     private function take(string $function): int
     {

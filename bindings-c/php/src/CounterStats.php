@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Polyflake;
 
 /**
- * Counters for monitoring. They count since the first Counter with that name was opened, for the whole process.
+ * Statistics for monitoring, for the whole process, since the first Counter with that name was opened.
  */
 final class CounterStats
 {
@@ -17,11 +17,11 @@ final class CounterStats
         public readonly int $inHand,
         /** How many numbers the next segment has. */
         public readonly int $step,
-        /** How often the store gave numbers. */
+        /** How often the store handed out numbers. */
         public readonly int $segments,
-        /** How many numbers were skipped, so that a block is one run and numbers keep increasing. */
+        /** How many numbers were skipped to keep blocks consecutive and numbers increasing. */
         public readonly int $skipped,
-        /** How often a call found no number in hand, and waited or failed. */
+        /** How often a call found no number in hand and waited or failed. */
         public readonly int $waits,
     ) {
     }

@@ -34,7 +34,7 @@ final class Id
     }
 
     /**
-     * Reads an ID from text, as written by format() or by other programs. Reads hex, base32, base36 and uuid in
+     * Reads an ID from text, as written by format() or by other programs. Hex, base32, base36 and uuid are read in
      * upper and lower case.
      *
      * @return int|string an int, or a decimal string if the ID's top bit is set

@@ -5,18 +5,18 @@ declare(strict_types=1);
 namespace Polyflake;
 
 /**
- * Something that generates unique IDs: a Snowflake, a Counter, or your own generator. A function that works with any of
- * them takes this type.
+ * Generates unique IDs. It is a Snowflake, a Counter, or your own generator. Functions that work with any of them take
+ * this type.
  */
 interface IdGenerator
 {
     /**
-     * The next ID.
+     * Returns the next ID.
      */
     public function nextId(): int;
 
     /**
-     * $n IDs. If it throws, the IDs that it had already taken are lost, never repeated.
+     * Returns $n IDs. If this throws, the IDs that it had already taken are lost, never repeated.
      *
      * @return list<int>
      */

@@ -15,7 +15,8 @@ use Stringable;
 use WeakMap;
 
 /**
- * The meaning of an ID's bits. An immutable value: it can be compared (== or equals()), cloned and serialized.
+ * The meaning of an ID's bits. A Layout is an immutable value, which can be compared (== or equals()), cloned and
+ * serialized.
  *
  *     $layout = new Layout('discord');
  *     $layout->decode(175928847299117063)->fields['worker']; // 1
@@ -62,14 +63,14 @@ final class Layout implements Stringable
     private readonly array $nodeFields;
 
     /**
-     * The library's layouts. Not a property, so that == compares only values.
+     * The library's layouts. They are not properties, so that == compares only values.
      *
      * @var ?WeakMap<self, LayoutPointer>
      */
     private static ?WeakMap $pointers = null;
 
     /**
-     * Reads a layout.
+     * Parses a layout.
      *
      * @param string $layout the name of a preset (see presets()), or a text such as
      *     "timestamp:41|worker:10|sequence:12@1288834974657/1ms": fields from the highest bit down, the epoch in Unix
@@ -88,7 +89,7 @@ final class Layout implements Stringable
     }
 
     /**
-     * The layout of a Snowflake.
+     * Returns the layout of a Snowflake.
      *
      * @internal
      */
@@ -98,7 +99,7 @@ final class Layout implements Stringable
     }
 
     /**
-     * The names of all presets.
+     * Returns the names of all presets.
      *
      * @return list<string>
      * @throws LibraryException if libpolyflake cannot be used
@@ -121,7 +122,7 @@ final class Layout implements Stringable
      */
     public function decode(int|string $id): Decoded
     {
-        // The library reads texts that PHP would not write for an int.
+        // The library reads all texts that PHP would not write for an int.
         $bits = is_int($id) || (string) (int) $id === $id ? (int) $id : -1;
         if ($bits < 0 || $bits >> $this->totalBits !== 0) {
             $bits = $this->checked($id);
@@ -173,7 +174,7 @@ final class Layout implements Stringable
     }
 
     /**
-     * The lowest ID at or after a time, for queries by time.
+     * Returns the lowest ID at or after a time, for queries by time.
      *
      * @param DateTimeInterface|int $time a time or Unix ms
      * @throws Exception\TimeOutOfRangeException if the layout has no ID for this time
@@ -185,7 +186,7 @@ final class Layout implements Stringable
     }
 
     /**
-     * The highest ID at or before a time, for queries by time.
+     * Returns the highest ID at or before a time, for queries by time.
      *
      * @param DateTimeInterface|int $time a time or Unix ms
      * @throws Exception\TimeOutOfRangeException if the layout has no ID for this time
@@ -197,7 +198,7 @@ final class Layout implements Stringable
     }
 
     /**
-     * The start of tick 0, in UTC.
+     * Returns the start of tick 0, in UTC.
      */
     public function epoch(): DateTimeImmutable
     {
@@ -205,7 +206,7 @@ final class Layout implements Stringable
     }
 
     /**
-     * The layout's last instant, in UTC.
+     * Returns the layout's last instant, in UTC.
      */
     public function endsAt(): DateTimeImmutable
     {
@@ -213,7 +214,7 @@ final class Layout implements Stringable
     }
 
     /**
-     * True if both have the same fields, epoch and tick, even if one is a preset and the other is written out.
+     * Returns true if both have the same fields, epoch and tick, even if one is a preset and the other is written out.
      */
     public function equals(self $other): bool
     {
@@ -242,7 +243,7 @@ final class Layout implements Stringable
     }
 
     /**
-     * The library's layout, created again if this object is a clone.
+     * Returns the library's layout, which is created again if this object is a clone.
      *
      * @internal
      */
@@ -303,7 +304,7 @@ final class Layout implements Stringable
     }
 
     /**
-     * The bits of an ID, from the library, which throws the reason if it is not an ID of this layout.
+     * Returns the bits of an ID as the library reads them. Throws the reason if it is not an ID of this layout.
      */
     private function checked(int|string $id): int
     {

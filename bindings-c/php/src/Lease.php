@@ -13,17 +13,20 @@ final class Lease
      * @internal
      */
     public function __construct(
-        /** The node that it has, or last had. */
+        /** The node that the Snowflake holds, or last held. */
         public readonly int $node,
-        /** Until when it may issue IDs without a reply from the store, in Unix ms; null if it has no node now. */
+        /**
+         * The time until which the Snowflake may issue IDs without a reply from the store, in Unix ms; null if it holds
+         * no node now.
+         */
         public readonly ?int $boundMs,
-        /** How many ms that is from now. */
+        /** The time left until boundMs, in ms. */
         public readonly int $leftMs,
-        /** The store's address, without password. */
+        /** The store's address without its password. */
         public readonly string $store,
         /**
-         * "held"; "unreachable" if it has a node but the store did not answer the last request; "lost" if it has
-         * expired; or "closed".
+         * "held"; "unreachable" if the Snowflake holds a node but the store did not answer the last request; "lost" if
+         * the lease has expired; or "closed".
          */
         public readonly string $state,
     ) {

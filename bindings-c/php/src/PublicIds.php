@@ -12,24 +12,25 @@ use Polyflake\Internal\Library;
 use SensitiveParameter;
 
 /**
- * Turns IDs into texts for outsiders, and back. A text hides when and where an ID was issued, and needs no table.
+ * Converts IDs to public IDs and back. A public ID is a text that hides when and where the ID was issued. No table is
+ * needed to decode it.
  *
  *     $orders = new PublicIds($keys, 'order');
  *     $orders->encode(1541815603606036480);             // 'order_15ShV20Bxc6UJvKSQbDvo0J'
  *     $orders->decode('order_15ShV20Bxc6UJvKSQbDvo0J'); // 1541815603606036480
  *
- * Create it once in a request. var_dump() shows no part of the keys.
+ * Create one per request. var_dump() shows no part of the keys.
  */
 final class PublicIds
 {
-    /** The prefix of the texts. */
+    /** The prefix of the public IDs. */
     public readonly string $prefix;
-    /** Null once it is freed: at the end of a request, PHP destroys objects that others still use. */
+    /** Null once the object is freed: at the end of a request, PHP destroys objects that others still use. */
     private ?CData $pointer = null;
     /**
      * The library writes a text and an ID here. They are kept, so that the next call need not allocate them. A call
-     * takes them out and puts them back, since a signal handler may make another call before this one
-     * has read the result.
+     * takes them out and puts them back, because a signal handler may make another call before this one has read the
+     * result.
      */
     private ?CData $text = null;
     private ?CData $bits = null;
@@ -37,11 +38,12 @@ final class PublicIds
     /**
      * Prepares public IDs.
      *
-     * @param string|list<string> $keys the first encodes, and each one decodes. A string may contain several,
+     * @param string|list<string> $keys the first key encodes, and every key decodes. A string may contain several keys,
      *     separated by white space or commas. generateKey() and `polyflake public key` generate keys
-     * @param string $prefix the prefix of the texts: words of a-z and 0-9 joined by _, at most 24 characters, or ''
+     * @param string $prefix the prefix of the public IDs: '', or words of the characters a-z and 0-9, joined by _, with
+     *     at most 24 characters in all
      * @throws Exception\InvalidOptionException if a key or the prefix is invalid, if two keys have the same number or
-     *     the same bytes, and if there is no key, or more than 16; the message shows no part of a key
+     *     the same bytes, or if there is no key or more than 16; the message reveals no part of a key
      * @throws LibraryException if libpolyflake cannot be used
      */
     public function __construct(#[SensitiveParameter] string|array $keys, #[SensitiveParameter] string $prefix)
@@ -62,7 +64,7 @@ final class PublicIds
     }
 
     /**
-     * The text of an ID.
+     * Returns the public ID of an ID.
      *
      * @param int|string $id an int, or a decimal string of up to 2^64 - 1
      * @throws Exception\InvalidIdException if $id is not an ID
@@ -72,7 +74,7 @@ final class PublicIds
         $bits = is_int($id) && $id >= 0 ? $id : Core::bits($id);
         $ffi = Library::ffi();
         $size = $ffi->POLYFLAKE_PUBLIC_ID_SIZE;
-        // PHP runs signal handlers at calls and jumps, so not between these two lines.
+        // PHP runs signal handlers only at calls and jumps, so none runs between these two lines.
         $room = $this->text;
         $this->text = null;
         $room ??= Core::room('char', $size);
@@ -86,7 +88,7 @@ final class PublicIds
     }
 
     /**
-     * The texts of IDs, such as those on a page of rows, under the array's keys.
+     * Returns the public IDs of several IDs, such as those in a page of rows, under the same array keys.
      *
      * @template TKey of array-key
      * @param array<TKey, int|string> $ids
@@ -99,17 +101,17 @@ final class PublicIds
     }
 
     /**
-     * The ID of a text. A text that was not encoded with this prefix and one of these keys decodes with a chance of 1
-     * in 2^64.
+     * Returns the ID from a public ID. A text that was not encoded with this prefix and one of these keys decodes
+     * anyway with a chance of 1 in 2^64.
      *
      * @return int|string an int, or a decimal string if the ID's top bit is set
-     * @throws Exception\InvalidIdException for any other text; the message has the reason
+     * @throws Exception\InvalidIdException for any other text; the message gives the reason
      */
     public function decode(#[SensitiveParameter] string $text): int|string
     {
         $text = Core::text($text);
         $ffi = Library::ffi();
-        // As in encode().
+        // The same as in encode().
         $room = $this->bits;
         $this->bits = null;
         $room ??= Core::room('uint64_t');
@@ -123,12 +125,12 @@ final class PublicIds
     }
 
     /**
-     * The IDs of texts, under the array's keys.
+     * Returns the IDs from several public IDs, under the same array keys.
      *
      * @template TKey of array-key
      * @param array<TKey, string> $texts
      * @return array<TKey, int|string>
-     * @throws Exception\InvalidIdException if one of them is not the text of an ID; the message has the reason
+     * @throws Exception\InvalidIdException if one of them is not a public ID; the message gives the reason
      */
     public function decodeAll(array $texts): array
     {
@@ -136,9 +138,10 @@ final class PublicIds
     }
 
     /**
-     * Generates a key from the operating system's random bytes. Keep it where you keep secrets.
+     * Generates a key from random bytes of the operating system. Keep the key where you keep secrets.
      *
-     * @param int $number the key's number, from 0 to 61. Texts contain it, so give each key a different one
+     * @param int $number the key's number, from 0 to 61. Public IDs name their key by its number, so give each key a
+     *     different one
      * @throws Exception\InvalidOptionException for any other number
      * @throws LibraryException if libpolyflake cannot be used
      */
@@ -148,7 +151,7 @@ final class PublicIds
         $size = $ffi->POLYFLAKE_PUBLIC_KEY_SIZE;
         $text = Core::room('char', $size);
         $detail = Core::detail();
-        // C's unsigned int would cut other numbers.
+        // C's unsigned int would truncate other numbers.
         $number = $number < 0 ? -1 : min($number, 1 << 31);
         Core::check($ffi->polyflake_public_key_generate($number, $text, $size, $detail), $detail);
         return FFI::string($text);
@@ -164,7 +167,7 @@ final class PublicIds
 
     public function __clone()
     {
-        // So that the destructor of the clone does not free the original's pointer.
+        // Otherwise, the clone's destructor would free the original's pointer.
         $this->pointer = null;
         throw new LogicException('a PublicIds cannot be cloned: use the same one, or create another');
     }

@@ -23,9 +23,9 @@ use Polyflake\Internal\Library;
  *
  * With a built-in clock, Snowflakes of one process share a cursor, across requests too, and so never repeat each
  * other's IDs, if they have the same epoch and tick, the same positions and widths of timestamp and sequence, and the
- * same node bits in the same place, whatever their layouts are called. Layouts that split the bits differently are
- * separate systems, and their IDs may collide. Each process needs its own node, or all share a state file: README.md
- * explains how to do this with php-fpm.
+ * same node bits in the same place. The names of their layouts do not matter. Layouts that split the bits differently
+ * are separate systems, and their IDs may collide. Each process needs its own node, or all must share a state file.
+ * README.md explains how to do this with php-fpm.
  *
  * @implements IteratorAggregate<int, int>
  */
@@ -33,24 +33,24 @@ final class Snowflake implements IdGenerator, IteratorAggregate
 {
     /** Read-only, so that PHP refuses to construct an object again, which would lose the pointer. */
     private readonly FFI $ffi;
-    /** Null once it is freed. */
+    /** Null once the Snowflake is freed. */
     private ?CData $pointer = null;
     /** polyflake_next_id_or_zero: calling it through a variable is cheaper than by name. */
     private CData $nextIdOrZero;
     /**
-     * Its argument as a number, which is cheaper to pass than a pointer. It returns 0 for 0, which stands here for a
-     * freed Snowflake, and for one with a custom clock, whose exception would be lost.
+     * The argument for that function as a number, which is cheaper to pass than a pointer. 0 means a freed Snowflake,
+     * or a custom clock, whose exception would be lost: the function then returns 0.
      */
     private int $address = 0;
     private ?ClockTrampoline $clock = null;
     private Layout $layout;
     private int $node;
-    /** The outputs of the library's calls: kept, because allocating them takes a third of the time of a call. */
+    /** The outputs of library calls. They are kept, because allocating them takes a third of a call's time. */
     private CData $id;
     private CData $detail;
 
     /**
-     * Null means an option's default.
+     * Creates a Snowflake. Null means an option's default.
      *
      * @param int|array<string, int|string>|string|bool|null $node the node of this process: all node bits as an int or
      *     a decimal text, or its fields, as a map of field to value or a text such as "datacenter=1,worker=7".
@@ -60,26 +60,26 @@ final class Snowflake implements IdGenerator, IteratorAggregate
      * @param ?int $maxBackwardMs how many ms the clock may step back while IDs are still issued, from the rest of the
      *     last tick; 1000 by default. With 0, no step back of a tick or more is tolerated
      * @param ?int $maxAheadMs how many ms IDs may run ahead of the clock to serve a burst; 0 by default
-     * @param ?int $maxWaitMs the longest that nextId() waits, and nextIds() between two of its runs, in ms of real
-     *     time; a tick + 1000 by default
+     * @param ?int $maxWaitMs the longest that nextId() waits, and that nextIds() waits between two runs of IDs, in ms
+     *     of real time; a tick + 1000 by default
      * @param ?string $sequenceStart the first sequence number of a fresh tick: "spread" (the default), so that IDs
      *     issued slowly do not all end in the same bits, or "zero"
      * @param string|callable(): int|null $clock "system" (the default), "steady", or a callable that returns Unix ms. A
      *     string always names a built-in clock: for a function, pass a closure such as time(...). See README.md
-     * @param ?string $state the path of a file through which all processes of this host share the node. It is created
-     *     if it does not exist, which takes about a second
+     * @param ?string $state the path of a file through which all processes on this host share the node. If the file
+     *     does not exist, it is created, which takes about a second
      * @param ?string $lease the address of a store from which the node is leased, such as "redis://host/0". $node is
-     *     then optional, and narrows the choice. Waits for a node, for at most the address's wait (its ttl + 5 s, so
-     *     35 s by default). All Snowflakes in a process with the same address and layout share a lease
+     *     then optional, and narrows the choice. The constructor waits for a node for at most the address's wait (its
+     *     ttl + 5 s, so 35 s by default). All Snowflakes in a process with the same address and layout share a lease
      * @throws Exception\InvalidLayoutException if the layout cannot work
      * @throws Exception\UnknownLayoutException if no preset has this name
      * @throws Exception\InvalidNodeException if the node is missing or does not fit the layout
      * @throws Exception\InvalidOptionException if another option is invalid, if maxBackwardMs or maxAheadMs differ from
-     *     those of a shared cursor, or if that cursor uses another state file or none, and for a lease with a state
-     *     file or a custom clock
+     *     those of a shared cursor, if that cursor uses another state file or none, or if a lease is combined with a
+     *     state file or a custom clock
      * @throws Exception\LeaseUnavailableException if no node is free to be leased, or the store cannot be reached
      * @throws Exception\StateFileException if the state file cannot be used; the message says why
-     * @throws Exception\ClockFailedException if the custom clock threw, which is read here only for a state file
+     * @throws Exception\ClockFailedException if the custom clock threw; it is read here only if there is a state file
      * @throws Exception\ForkedException for a node that the parent process used before a fork without a state file
      * @throws LibraryException if libpolyflake cannot be used
      */
@@ -146,8 +146,8 @@ final class Snowflake implements IdGenerator, IteratorAggregate
             return;
         }
         if ($this->clock?->isRead()) {
-            // A call is inside the library: this is its clock, which destroys by hand, or the end of a request that has
-            // left a Fiber in there. It ends as closed, and frees nothing under itself.
+            // A call is still inside the library: either its clock is calling this destructor, or the request ends
+            // while a Fiber is suspended in that clock. The call ends as closed, and nothing is freed while it runs.
             $this->close();
             return;
         }
@@ -161,8 +161,9 @@ final class Snowflake implements IdGenerator, IteratorAggregate
      * Closes this Snowflake: from then on, calls for an ID or for stats throw ClosedException. Other Snowflakes on the
      * same node or state file are not affected. Closing again does nothing.
      *
-     * The last one on a lease gives its node back: it waits for the store, for at most 5 s. A Snowflake that is only
-     * destroyed, as at the end of a request, keeps its lease for a ttl, so that the next request finds it.
+     * Closing the last Snowflake on a lease gives the node back. This waits for the store, for at most 5 s. A Snowflake
+     * that is only destroyed, as at the end of a request, keeps its lease for a ttl, so that the next request can use
+     * it.
      */
     public function close(): void
     {
@@ -170,7 +171,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * The next ID. If the tick's sequence is used up, waits for at most maxWaitMs of real time.
+     * Returns the next ID. If the tick's sequence is used up, this waits for at most maxWaitMs of real time.
      *
      * @throws Exception\SequenceExhaustedException if that was not enough
      * @throws Exception\ClockMovedBackwardsException if the clock has stepped back by more than maxBackwardMs (at
@@ -194,9 +195,9 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * The next ID, without waiting.
+     * Returns the next ID without waiting.
      *
-     * @throws PolyflakeException as nextId(), at once
+     * @throws PolyflakeException as nextId(), but at once
      */
     public function tryNextId(): int
     {
@@ -204,7 +205,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * The next ID as text, which works for every ID of every layout.
+     * Returns the next ID as text, which works for every ID of every layout.
      *
      * @param string $format a format of Id
      * @throws PolyflakeException as nextId(), except InvalidIdException
@@ -220,7 +221,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * The next $n IDs, each greater than the one before: much faster per ID than nextId().
+     * Returns the next $n IDs, each greater than the one before, much faster per ID than nextId().
      *
      * @param int $n 1 to 16777216
      * @return list<int>
@@ -239,7 +240,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
         for ($index = 0; $index < $n; $index++) {
             $ids[] = $room[$index];
         }
-        // They grow as unsigned numbers do, so the last has the top bit if any has.
+        // The IDs increase as unsigned numbers, so if any has the top bit set, the last one does.
         $this->positive($ids[$n - 1]);
         return $ids;
     }
@@ -256,7 +257,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * The layout of this Snowflake's IDs.
+     * Returns the layout of this Snowflake's IDs.
      */
     public function layout(): Layout
     {
@@ -264,8 +265,8 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * All node bits together, the highest field first. With a lease it may change, when the lease was lost: it is the
-     * node of the last ID, or of the next one.
+     * Returns all node bits together, the highest field first. With a lease, the node may change after the lease was
+     * lost: this is the node of the last ID or of the next.
      */
     public function node(): int
     {
@@ -278,7 +279,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * The lease; null if this Snowflake has none. Reads the clock once.
+     * Returns the lease, or null if this Snowflake has none. Reads the clock once.
      *
      * @throws Exception\ClockFailedException if the custom clock threw; getPrevious() returns what it threw
      * @throws Exception\ForkedException in a child process, if there is no state file
@@ -304,7 +305,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * Counters for monitoring. Reads the clock once.
+     * Returns statistics for monitoring. Reads the clock once.
      *
      * @throws Exception\ClockFailedException if the custom clock threw; getPrevious() returns what it threw
      * @throws Exception\ForkedException in a child process, if there is no state file
@@ -329,7 +330,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * Endless iteration over IDs from nextId(): `foreach ($ids as $id)`.
+     * Iterates endlessly over IDs from nextId(): `foreach ($ids as $id)`.
      *
      * @return Generator<int, int>
      * @throws PolyflakeException as nextId()
@@ -345,8 +346,8 @@ final class Snowflake implements IdGenerator, IteratorAggregate
      * Sets the cursor of a state file back to the system clock. Use it when a wrong clock has moved the cursor far into
      * the future.
      *
-     * Stop the processes that use the file first: calls of any that still run throw StateFileException until they
-     * restart. The risk: IDs that were issued ahead of the clock are issued again when the clock gets there. A file
+     * Stop the processes that use the file first: in any process that still runs, calls throw StateFileException until
+     * it restarts. The risk is that IDs issued ahead of the clock are issued again when the clock gets there. A file
      * whose cursor is not ahead of the clock is left unchanged.
      *
      * @throws Exception\StateFileException if the file does not exist or cannot be used
@@ -359,14 +360,14 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * Logs what has happened to the leases and counters of this process since the last call: a lease was acquired, lost
-     * or given back, a store does not answer, a counter has stopped. Call it now and then, such as at the end of each
-     * request: PHP cannot be called at the moment when something happens. The first call of a process begins to keep
-     * events, at most 100.
+     * Logs the events of this process's leases and counters since the last call: a lease was acquired, lost or given
+     * back, a store does not answer, a counter has stopped. Call this now and then, such as at the end of each request,
+     * because PHP cannot be called at the moment when something happens. Events are kept from a process's first call
+     * on, at most 100 at a time.
      *
      * @param \Psr\Log\LoggerInterface|callable(string, string, array<string, int|string>): mixed $log a logger, or a
-     *     function that is called with a level of PSR-3 ("info" or "warning"), a message and its context: kind, store
-     *     and, if the event is about one, node
+     *     function that is called with a PSR-3 level ("info" or "warning"), a message and its context: kind and store,
+     *     and node if the event is about a node
      * @return int how many events there were
      * @throws LibraryException if libpolyflake cannot be used
      */
@@ -392,7 +393,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
 
     public function __clone()
     {
-        // So that the destructor of the clone does not free the original's pointer.
+        // Otherwise, the clone's destructor would free the original's pointer.
         $this->pointer = null;
         $this->address = 0;
         throw new LogicException('a Snowflake cannot be cloned: use the same one, or create another');
@@ -415,8 +416,8 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * Takes an ID where polyflake_next_id_or_zero() gave none, or throws the reason. Does not wait again; with a custom
-     * clock, nothing has been called yet.
+     * Takes an ID after polyflake_next_id_or_zero() returned 0, or throws the reason. With a built-in clock, this does
+     * not wait again. With a custom clock, nothing has been called yet.
      */
     private function takeOrThrow(): int
     {
@@ -426,8 +427,8 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     /**
      * Calls a function that takes an ID.
      *
-     * A signal handler (pcntl_async_signals) or a destructor may run before the ID is read, and take an ID itself. It
-     * overwrites our ID and leaves 0, which is never an ID. Then our ID is lost, and another one is taken.
+     * A signal handler (pcntl_async_signals) or a destructor may run before the ID is read, and take an ID itself. That
+     * overwrites our ID and leaves 0, which is never an ID. Our ID is then lost, and we take another.
      */
     private function take(string $function): int
     {

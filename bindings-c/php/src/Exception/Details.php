@@ -23,7 +23,8 @@ trait Details
         public readonly int $behindMs,
         /**
          * How many ms the clock must advance before the next ID, for ClockMovedBackwardsException and
-         * SequenceExhaustedException; in how many ms the store is queried again, for LeaseLostException; otherwise 0.
+         * SequenceExhaustedException; how many ms it takes until the store is queried again, for LeaseLostException;
+         * otherwise 0.
          */
         public readonly int $retryAfterMs,
         ?Throwable $previous,

@@ -9,7 +9,7 @@ use Throwable;
 use TypeError;
 
 /**
- * The C function behind a custom clock: one for each Snowflake with such a clock.
+ * The C function behind a custom clock. Each Snowflake with a custom clock has its own.
  *
  * PHP keeps every C function that it creates from a closure until the end of the request. So trampolines are reused
  * after their Snowflake is destroyed, and there are never more of them than Snowflakes with a clock at the same time.
@@ -29,7 +29,7 @@ final class ClockTrampoline
 
     private ?Throwable $thrown = null;
 
-    /** How many readings have begun and not ended: they nest, and a Fiber may be suspended in one. */
+    /** How many readings have begun but not ended. They may nest, and a Fiber may be suspended in one. */
     private int $readings = 0;
 
     private function __construct()
@@ -57,8 +57,8 @@ final class ClockTrampoline
     }
 
     /**
-     * Whether a call of the library that reads this clock is under way. No other PHP code runs in one, so the caller is
-     * in a clock, or a Fiber is.
+     * Returns true if a library call is reading this clock. No other PHP code runs during such a call, so either the
+     * caller or a Fiber is inside a clock.
      */
     public function isRead(): bool
     {

@@ -14,7 +14,7 @@ use Throwable;
 use TypeError;
 
 /**
- * Converts between PHP's values and the library's. The library decides what they mean.
+ * Converts between PHP values and library values. The library decides what they mean.
  *
  * @internal
  */
@@ -23,18 +23,20 @@ final class Core
     private const NANOSECONDS_PER_MICROSECOND = 1000;
 
     /**
-     * C types by element and length, parsed once: this is faster, and PHP 8.2 leaks pointer types.
+     * C types by element type and length. Each type is parsed only once: that is faster, and PHP 8.2 leaks pointer
+     * types.
      *
      * @var array<string, array<int, CType>>
      */
     private static array $types = [];
 
-    /** The start of Unix time: it takes no parsing to get another time from one. */
+    /** The start of Unix time. Deriving other times from it needs no parsing. */
     private static ?DateTimeImmutable $start = null;
 
     /**
-     * Allocates values of a C type, as an array, which FFI takes for a pointer. An integer or a pointer read from it is
-     * a copy. A struct is not, and does not keep the array alive: keep the array in a variable.
+     * Allocates values of a C type, as an array, which FFI passes as a pointer. An integer or a pointer that is read
+     * from the array is a copy. A struct is not a copy, and does not keep the array alive: keep the array in a
+     * variable.
      */
     public static function room(string $type, int $count = 1): CData
     {
@@ -65,8 +67,8 @@ final class Core
     }
 
     /**
-     * A text for C, which reads it up to the first NUL. A NUL inside would hide the rest of the text, so it is replaced
-     * by the symbol for NUL, which every parser of the library rejects.
+     * Returns a text for C, which reads up to the first NUL. A NUL inside would hide the rest of the text, so it is
+     * replaced by the symbol for NUL, which all of the library's parsers reject.
      */
     public static function text(string $text): string
     {
@@ -74,7 +76,7 @@ final class Core
     }
 
     /**
-     * Sets an option. C is given the length of the value, which may contain a NUL.
+     * Sets an option. The value's length is passed to C, because the value may contain a NUL.
      */
     public static function set(CData $options, string $name, string $value, CData $detail): void
     {
@@ -85,8 +87,8 @@ final class Core
     /**
      * Sets the node, whole or by its fields. Null and an empty array leave it unset.
      *
-     * A bool is let in to be refused: without strict types, PHP would make false, which getenv() returns for a missing
-     * variable, node 0.
+     * The type allows a bool only to reject it. Otherwise, without strict types, PHP would convert false, which
+     * getenv() returns for a missing variable, to node 0.
      *
      * @param int|array<mixed>|string|bool|null $node
      */
@@ -116,7 +118,7 @@ final class Core
     }
 
     /**
-     * The 64 bits of an ID as PHP's int, which may be negative.
+     * Returns the 64 bits of an ID as a PHP int, which may be negative.
      */
     public static function bits(int|string $id): int
     {
@@ -148,7 +150,7 @@ final class Core
     }
 
     /**
-     * 64 bits as a number: an int if it fits, otherwise a decimal string.
+     * Returns 64 bits as a number: an int if the number fits, otherwise a decimal string.
      */
     public static function number(int $bits): int|string
     {
@@ -156,7 +158,7 @@ final class Core
     }
 
     /**
-     * The exception for an ID with its top bit set, which does not fit PHP's int.
+     * Returns the exception for an ID with its top bit set, which does not fit a PHP int.
      */
     public static function tooLarge(int $bits, CData $detail): Throwable
     {
@@ -165,7 +167,7 @@ final class Core
     }
 
     /**
-     * A time as Unix ms and the remaining nanoseconds.
+     * Converts a time to Unix ms and the remaining nanoseconds.
      *
      * @return array{int, int}
      */
@@ -183,7 +185,7 @@ final class Core
     }
 
     /**
-     * Unix ms, which are never negative, as a time in UTC. PHP's years have room for 64 bits of ms.
+     * Converts Unix ms, which are never negative, to a time in UTC. PHP's years have room for 64 bits of ms.
      */
     public static function time(int $unixMs): DateTimeImmutable
     {

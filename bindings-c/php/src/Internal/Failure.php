@@ -11,7 +11,7 @@ use Polyflake\Exception\PolyflakeException;
 use Throwable;
 
 /**
- * The library's errors as exceptions.
+ * Turns the library's errors into exceptions.
  *
  * @internal
  */
@@ -29,7 +29,7 @@ final class Failure
     }
 
     /**
-     * An exception with the library's general message for a status, for errors that are found here.
+     * Returns an exception with the library's general message for a status, for errors that are detected in PHP.
      */
     public static function inWords(int $status, string $value = ''): PolyflakeException
     {
@@ -42,7 +42,7 @@ final class Failure
     }
 
     /**
-     * The exception class of an error, by its name.
+     * Returns the exception class for an error's name.
      *
      * @return class-string<PolyflakeException>
      */

@@ -8,13 +8,13 @@ use FFI\CData;
 use LogicException;
 
 /**
- * Owns the library's layout.
+ * Owns a layout of the library.
  *
  * @internal
  */
 final class LayoutPointer
 {
-    /** Null once it is freed: at the end of a request, PHP destroys objects that others still use. */
+    /** Null once the layout is freed: at the end of a request, PHP destroys objects that others still use. */
     public ?CData $pointer = null;
 
     public function __construct(string $layout)

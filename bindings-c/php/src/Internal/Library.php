@@ -39,14 +39,15 @@ final class Library
     }
 
     /**
-     * Loads the library once for all requests: for a preload script.
+     * Loads the library once for all requests. Meant for a preload script.
      */
     public static function preload(): void
     {
         [$path] = self::find();
         if (self::preloaded() !== null || ini_get('opcache.preload_user') !== '') {
-            // Already loaded by ffi.preload, or impossible, because with preload_user PHP preloads in a process that
-            // exits. Then every request loads it, which is allowed because the classes are preloaded.
+            // The library is already loaded by ffi.preload, or it cannot be preloaded, because with preload_user, PHP
+            // preloads in a process that exits. Then every request loads it, which is allowed because the classes are
+            // preloaded.
             return;
         }
         $header = (string) tempnam(sys_get_temp_dir(), 'polyflake');
@@ -60,7 +61,7 @@ final class Library
     }
 
     /**
-     * The int of a 32-bit PHP is too small for an ID.
+     * Rejects a 32-bit PHP, whose int is too small for an ID.
      */
     public static function requireSixtyFourBits(int $intSize = PHP_INT_SIZE): void
     {
@@ -108,8 +109,8 @@ final class Library
     }
 
     /**
-     * The paths to try, in order, and why. A path set by the user is the only one, because loading another library than
-     * the requested one would be a surprise.
+     * Returns the paths to try, in order, each with its reason. If the user sets a path, no other is tried, because
+     * loading another library than the requested one would be a surprise.
      *
      * @return array<string, string>
      */
@@ -139,8 +140,8 @@ final class Library
     }
 
     /**
-     * The folders in which a released package has libraries for this system. On Linux first the one for the C library
-     * that the system has; the other does not load.
+     * Returns the folders in which a released package has libraries for this system. On Linux, the folder for the
+     * system's C library comes first; the other folder's library does not load.
      *
      * @return list<string>
      */
@@ -171,7 +172,7 @@ final class Library
     }
 
     /**
-     * The header without the lines that only ffi.preload needs.
+     * Returns the header without the lines that only ffi.preload needs.
      */
     private static function header(): string
     {
