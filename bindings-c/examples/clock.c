@@ -1,4 +1,4 @@
-/* A custom clock: here one that is set by hand, as in a test, and that can fail. */
+/* Uses a custom clock. This one is set by hand, as in a test, and can fail. */
 #include <inttypes.h>
 #include <polyflake.h>
 #include <stdio.h>
@@ -41,11 +41,11 @@ int main(void) {
   polyflake_options_free(options);
 
   show(ids); /* 1541815603606036480 */
-  show(ids); /* 1541815603606036481: the next in the same tick */
+  show(ids); /* 1541815603606036481: the next ID in the same tick */
   clock.unix_ms -= 5;
   show(ids); /* 1541815603606036482: a small step back is tolerated */
   clock.unix_ms -= 60000;
-  show(ids); /* clock_moved_backwards: a large one is not */
+  show(ids); /* clock_moved_backwards: a large step back is not */
   clock.broken = 1;
   show(ids); /* clock_failed */
 

@@ -41,7 +41,7 @@ int finish(unsigned long floor) {
     failed++;
   }
   printf("%lu passed, %lu failed\n", passed, failed);
-  /* A sanitizer that reports something at exit would otherwise lose this output. */
+  /* Otherwise, this output would be lost when a sanitizer reports something at exit. */
   fflush(stdout);
   return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,4 +1,4 @@
-/* Shared by the C tests: it counts tests, and reports where a check failed. */
+/* Shared by the C tests. Counts tests, and reports where a check failed. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -9,10 +9,10 @@
 /* Ends the current test and begins another, to which the next checks belong. */
 void begin(const char *section, const char *name);
 
-/* Skips the current test: it counts as neither passed nor failed. */
+/* Skips the current test, which then counts as neither passed nor failed. */
 void skip(void);
 
-/* How many tests were skipped. */
+/* Returns how many tests were skipped. */
 unsigned long skipped(void);
 
 /* Ends the last test and prints "N passed, N failed". Returns 0 if none failed and at least floor passed. */
@@ -30,13 +30,13 @@ void check_status(
 void check_number(uint64_t expected, uint64_t number, const char *what, const char *file, int line);
 void check_text(const char *expected, const char *text, const char *what, const char *file, int line);
 
-/* A detail filled with a known byte, so that any write to it is visible. */
+/* Returns a detail filled with a known byte, so that any write to it is visible. */
 polyflake_detail fresh_detail(void);
 
-/* Whether a detail is unchanged since fresh_detail. */
+/* Returns whether a detail is unchanged since fresh_detail. */
 int is_untouched(const polyflake_detail *detail);
 
-/* Fills bytes with 0x5a; is_sentinel tells whether they all still are. */
+/* Fills bytes with 0x5a. is_sentinel returns whether all of them still have this value. */
 void fill_with_sentinel(void *start, size_t size);
 int is_sentinel(const void *start, size_t size);
 #define SENTINEL_ID UINT64_C(0x5a5a5a5a5a5a5a5a)
@@ -44,7 +44,7 @@ int is_sentinel(const void *start, size_t size);
 /* Sorts the IDs and returns whether any is repeated. */
 int has_repeats(uint64_t *ids, size_t n);
 
-/* Exits if the test itself cannot continue. */
+/* Exits if the test program itself cannot continue. */
 void give_up(const char *why);
 
 #endif

@@ -1,5 +1,5 @@
-/* counter: counters in a Redis that it starts in a temporary folder, and processes that share them. It runs
- * itself again, with the name of the other process's task. */
+/* counter: counters in a Redis server, which this program starts in a temporary folder, and processes that
+ * share them. The program runs itself again with the name of the other process's task. */
 #include "check.h"
 
 #include <arpa/inet.h>
@@ -64,7 +64,7 @@ static void start_server(void) {
   fflush(stdout);
   server = fork();
   if (server == 0) {
-    /* It ends with this program, however that ends. */
+    /* The server ends with this program, however this program ends. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (!freopen("/dev/null", "w", stdout)) {
       _exit(126);
@@ -82,7 +82,7 @@ static void start_server(void) {
         "",
         "--appendonly",
         "yes",
-        /* By default, a write that was acknowledged may not be in the file yet when the server is killed. */
+        /* By default, an acknowledged write may not be in the file yet when the server is killed. */
         "--appendfsync",
         "always",
         (char *)NULL
@@ -230,7 +230,7 @@ static void numbers(void) {
   close_and_free(orders);
   orders = opened("reopened", "step", "50");
   number = next(orders);
-  /* What is given back is the last segment's: the one before may have been fetched with it. */
+  /* Only the rest of the last segment is given back, and the segment before may have been fetched with it. */
   CHECK(number >= 4 && number <= 51);
   close_and_free(orders);
 
@@ -613,7 +613,7 @@ static void store_down(void) {
   CHECK_NUMBER(0, (uint64_t)seen.with_node);
 }
 
-/* What another process does: it takes a number, prints it, and ends without closing anything. */
+/* The other process's task: takes a number, prints it, and ends without closing anything. */
 static int leave(const char *store) {
   snprintf(address, sizeof address, "%s", store);
   printf("%" PRIu64 "\n", next(opened("ends", NULL, NULL)));

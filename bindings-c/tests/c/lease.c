@@ -1,5 +1,5 @@
-/* lease: leases from an SQLite file in a temporary folder, and processes that share it. It starts itself,
- * with the name of what the other process is to do. */
+/* lease: leases from an SQLite file in a temporary folder, and processes that share it. The program runs
+ * itself again with the name of the other process's task. */
 #include "check.h"
 
 #include <dirent.h>
@@ -17,7 +17,7 @@ enum { ADDRESS = 512 };
 static const char *program;
 static char folder[] = "/tmp/polyflake-lease-XXXXXX";
 
-/* The address of a test's own store. */
+/* Returns the address of a test's own store. */
 static const char *address(const char *name, const char *parameters) {
   static char text[ADDRESS];
   snprintf(text, sizeof text, "sqlite://%s/%s.db?ttl=5s&%s", folder, name, parameters);
@@ -75,7 +75,7 @@ static uint64_t id_from(const polyflake_snowflake *ids) {
   return id;
 }
 
-/* Runs this program with two arguments until it ends, and keeps what it prints. Returns its exit status. */
+/* Runs this program with two arguments until it ends, and keeps its output. Returns its exit status. */
 static int other_process(const char *what, const char *address, char *said, size_t size) {
   int ends[2], status = -1;
   size_t length = 0;
@@ -102,7 +102,7 @@ static int other_process(const char *what, const char *address, char *said, size
   return WEXITSTATUS(status);
 }
 
-/* What another process does: it prints its node and an ID, or the error. */
+/* The other process's task: prints its node and an ID, or the error. */
 static int take(const char *address, int closes) {
   polyflake_snowflake *ids = NULL;
   polyflake_detail detail = fresh_detail();
@@ -212,7 +212,7 @@ static void forks(void) {
     if (polyflake_snowflake_lease(ids, &lease, NULL) != POLYFLAKE_FORKED) {
       _exit(2);
     }
-    /* Neither touches what the parent has. */
+    /* Neither call touches the parent's lease. */
     close_and_free(ids);
     polyflake_snowflake *own = leased(where);
     if (node_of(own) == node || polyflake_next_id(own, &id, NULL) != POLYFLAKE_OK) {
@@ -310,7 +310,7 @@ static void listeners(void) {
   CHECK_NUMBER(2, (uint64_t)(seen.acquired + seen.released + seen.others));
 }
 
-/* A listener that is at work until it may end. */
+/* A listener that does not return until it may end. */
 struct slow {
   pthread_mutex_t lock;
   pthread_cond_t changed;
@@ -363,7 +363,8 @@ static void a_fork_amid_a_listener(void) {
   }
   pthread_mutex_unlock(&slow.lock);
   CHECK(pthread_create(&ending, NULL, ends_it, &slow) == 0);
-  /* So that it waits for the call by then; if it does not yet, less is tested. */
+  /* Gives the thread time to begin waiting for the listener's call. If it is not waiting yet, less is
+   * tested. */
   nanosleep(&(struct timespec){0, 100000000}, NULL);
   int status = -1;
   fflush(stdout);

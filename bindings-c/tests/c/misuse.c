@@ -1,4 +1,4 @@
-/* What a C program can get wrong: every mistake returns a status and writes no output. */
+/* The mistakes that a C program can make. Every mistake returns a status and writes no output. */
 #include "check.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 static const int64_t NOW = INT64_C(1656432460105);
 
-/* What a test's clock writes and returns. */
+/* The time that a test's clock writes, and its return value. */
 struct clock_answer {
   int64_t unix_ms, step;
   int result;
@@ -68,7 +68,7 @@ static polyflake_layout *parsed(const char *text) {
   return layout;
 }
 
-/* Whether a text is UTF-8, as bindings in other languages expect. */
+/* Returns whether a text is UTF-8, as bindings in other languages expect. */
 static int is_utf8(const char *text) {
   const unsigned char *at = (const unsigned char *)text;
   while (*at) {
@@ -87,7 +87,7 @@ static int is_utf8(const char *text) {
 
 /* ---- NULL ---- */
 
-/* A call with NULL returns invalid_option, and the message names what is NULL. */
+/* A call with NULL returns invalid_option, and the message names the argument that is NULL. */
 #define CHECK_NULL(what, call)                                                                               \
   do {                                                                                                       \
     polyflake_detail detail = fresh_detail();                                                                \
@@ -99,7 +99,7 @@ static int is_utf8(const char *text) {
     CHECK_NUMBER(0, detail.retry_after_ms);                                                                  \
   } while (0)
 
-/* The same call without a detail. */
+/* The same call, without a detail. */
 #define CHECK_NULL_BARE(call)                                                                                \
   do {                                                                                                       \
     begin("NULL, no detail", #call);                                                                         \
@@ -448,7 +448,7 @@ static void null_frees(void) {
 
 /* ---- structs that begin with their size ---- */
 
-/* Larger than any of the structs, as a struct of a later header may be. */
+/* Larger than any of the structs, as a struct in a later header may be. */
 union any_struct {
   size_t size;
   polyflake_layout_info info;
@@ -521,7 +521,7 @@ static void sized_structs(void) {
   struct clock_answer clock = {NOW, 0, 0};
   struct subjects of = {parsed("twitter"), snowflake_with_clock(&clock), snowflake_of_node("513")};
   for (size_t n = 0; n < sizeof structs / sizeof *structs; n++) {
-    /* Not one less than the size: what is left out then may be padding. */
+    /* Not one less than the size, which might leave out only padding. */
     const size_t rejected[] = {0, 1, sizeof(size_t), structs[n].first - sizeof(uint64_t)};
     union any_struct out;
     const size_t rest = sizeof out - sizeof out.size;
@@ -617,7 +617,7 @@ static void details(void) {
   begin("detail", "the message is NUL-terminated UTF-8, however long the value");
   static char value[8001];
   for (size_t shift = 0; shift < 4; shift++) {
-    /* Two-byte letters at every offset, so that a careless cut would split one. */
+    /* Two-byte letters at every offset, so that a careless cut would split a letter. */
     memset(value, 'x', shift);
     for (size_t n = shift; n + 2 < sizeof value; n += 2) {
       memcpy(value + n, "\xc3\xa9", 3);
@@ -726,7 +726,7 @@ static void state_files(void) {
   unlink(path);
 }
 
-/* Paths are bytes: one that is not UTF-8, and one with U+FFFD, which replaces invalid UTF-8. */
+/* Paths are bytes. Tries one that is not UTF-8, and one with U+FFFD, which replaces invalid UTF-8. */
 static void state_paths(void) {
   static const char *const names[] = {"caf\xff", "caf\xef\xbf\xbd"};
   begin("state files", "a path may be any bytes");
@@ -815,7 +815,7 @@ static void lifetimes(void) {
   char text[POLYFLAKE_LAYOUT_TEXT_SIZE];
   CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(first, &id, NULL));
   polyflake_snowflake_free(first);
-  /* With a clock of the caller, each has its own cursor. */
+  /* With a custom clock, each Snowflake has its own cursor. */
   CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(second, &same, NULL));
   CHECK_NUMBER(id, same);
   CHECK_STATUS(
@@ -1196,7 +1196,7 @@ static void check_clock(const char *name, struct clock_answer clock, polyflake_s
     CHECK_STATUS(expected, polyflake_snowflake_stats(snowflake, &stats, NULL));
     CHECK(is_sentinel(&stats.waits, sizeof stats - offsetof(polyflake_stats, waits)));
   }
-  /* It recovers when the clock does. */
+  /* The Snowflake recovers when the clock does. */
   clock.unix_ms = NOW;
   clock.step = clock.result = 0;
   CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &id, NULL));
@@ -1258,7 +1258,8 @@ static void clocks(void) {
 
 /* ---- fork ---- */
 
-/* The exit status of a child process: 0 if all calls fail as they should, otherwise which one did not. */
+/* Returns the exit status of a child process: 0 if all calls fail as they should, otherwise the number of the
+ * call that did not. */
 static int in_child(const polyflake_snowflake *snowflake) {
   uint64_t id = SENTINEL_ID, ids[4];
   if (polyflake_next_id(snowflake, &id, NULL) != POLYFLAKE_FORKED) {

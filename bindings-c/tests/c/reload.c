@@ -1,6 +1,6 @@
-/* reload LIBRARY COPY: a library that is loaded, closed and loaded again keeps the cursors of the process, so
- * that no ID is repeated. PHP, for example, closes a library along with the last object that uses it. COPY,
- * another file of the same library, has its own cursors, and each of the two sees the other. */
+/* reload LIBRARY COPY: a library that is loaded, closed and loaded again keeps the process's cursors, so that
+ * no ID is repeated. PHP, for example, closes a library along with the last object that uses it. COPY,
+ * another file with the same library, has its own cursors, and each of the two detects the other. */
 #include "check.h"
 
 #include <dlfcn.h>
@@ -28,7 +28,7 @@ const char *polyflake_status_name(polyflake_status status) {
   return library.status_name(status);
 }
 
-/* C cannot convert the void * of dlsym to a function pointer; POSIX guarantees that they have the same form.
+/* C cannot convert dlsym's void * to a function pointer; POSIX guarantees that both have the same form.
  */
 static void find(const char *name, void *function) {
   void *symbol = dlsym(library.handle, name);
@@ -55,7 +55,7 @@ static void load(void) {
 
 static polyflake_status make(const char *clock, const char *max_ahead_ms, polyflake_snowflake **snowflake) {
   polyflake_options *options = library.options_new();
-  /* A node for each clock, because a node has one cursor. */
+  /* Uses a node for each clock, because a node has one cursor. */
   CHECK_STATUS(POLYFLAKE_OK, library.options_set(options, "node", clock[1] == 'y' ? "31" : "32", NULL));
   CHECK_STATUS(POLYFLAKE_OK, library.options_set(options, "clock", clock, NULL));
   CHECK_STATUS(POLYFLAKE_OK, library.options_set(options, "max_ahead_ms", max_ahead_ms, NULL));

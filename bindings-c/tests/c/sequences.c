@@ -1,5 +1,5 @@
-/* sequences: sequences in SQLite files, in a temporary folder, and processes that want the same. It starts
- * itself, with the address that the other process is to open. */
+/* sequences: sequences in SQLite files in a temporary folder, and processes that compete for them. The
+ * program runs itself again with the address that the other process opens. */
 #include "check.h"
 
 #include <dirent.h>
@@ -162,7 +162,7 @@ static void numbers(void) {
   begin("sequences", "go on after close");
   inbox = opened("inbox", NULL);
   CHECK_NUMBER(9, next(inbox, alice));
-  /* How far its section counted is known, not how far it did. */
+  /* The store knows how far bob's section counted, but not how far bob did. */
   CHECK(next(inbox, bob) >= 7);
   close_and_free(inbox);
 
@@ -200,7 +200,7 @@ static void without_waiting(void) {
   uint64_t last = 0, number = 0;
   polyflake_detail detail = fresh_detail();
   polyflake_status status = POLYFLAKE_OK;
-  /* Until it outruns the store. */
+  /* Takes numbers until it outruns the store. */
   while ((status = polyflake_sequences_try_next_id(sequences, &key, &number, &detail)) == POLYFLAKE_OK) {
     CHECK_NUMBER(last + 1, number);
     last = number;
@@ -379,7 +379,8 @@ static void wrong_options(void) {
 
 enum { THREADS = 4, ROUNDS = 2000 };
 
-/* What a thread got: from single calls and batches in turn, for two keys that all threads share. */
+/* The numbers that a thread got, from single calls and batches in turn, for two keys that all threads
+ * share. */
 struct taken {
   uint64_t of_first[ROUNDS], of_second[ROUNDS];
 };
@@ -456,8 +457,8 @@ static void forks(void) {
   close_and_free(sequences);
 }
 
-/* What another process does: it opens the same, and prints what it is told, or the number that it got. It
- * closes nothing. */
+/* The other process's task: opens the same sequences, prints the error or the number that it got, and closes
+ * nothing. */
 static int other_process(const char *store) {
   polyflake_sequences *sequences = NULL;
   polyflake_detail detail = fresh_detail();

@@ -19,7 +19,7 @@ struct task {
   size_t n;
   uint64_t *ids;
   polyflake_status status;
-  /* How many IDs were not greater than every ID returned before their call began. */
+  /* How many IDs were not greater than all IDs returned before their call began. */
   size_t out_of_order;
 };
 
@@ -43,7 +43,7 @@ static void returned(uint64_t id) {
   }
 }
 
-/* Takes single IDs for the first half, batches for the second. */
+/* Takes single IDs for the first half, and batches for the second. */
 static void *take(void *user) {
   struct task *task = user;
   size_t done = 0;
@@ -79,7 +79,7 @@ snowflake_of(const char *layout, const char *node, polyflake_clock clock, void *
   return snowflake;
 }
 
-/* Sorts ids, and returns 0 if some tick has more IDs than the sequence can number. */
+/* Sorts ids, and returns 0 if any tick has more IDs than the sequence can number. */
 static int within_capacity(uint64_t *ids, size_t n, const polyflake_snowflake *snowflake) {
   polyflake_layout_info info;
   info.size = sizeof info;
@@ -140,7 +140,7 @@ static int counting_clock(void *user, int64_t *unix_ms) {
 
 static void one_node(size_t n) {
   begin("four threads", "each with its own Snowflake, all on one node");
-  /* leaf's IDs have twitter's bits, so they could be equal too. */
+  /* leaf's IDs have the same bits as twitter's, so they could be equal too. */
   static const char *const layouts[THREADS] = {"twitter", "leaf", "twitter", "leaf"};
   polyflake_snowflake *snowflakes[THREADS];
   for (size_t t = 0; t < THREADS; t++) {
@@ -284,7 +284,7 @@ static void one_layout(size_t n) {
   polyflake_snowflake_free(snowflake);
 }
 
-/* Waits for the next tick of a hundred years, until the Snowflake is closed. */
+/* Waits for the next tick, which comes in a hundred years, until the Snowflake is closed. */
 static void *wait_until_closed(void *user) {
   struct task *task = user;
   uint64_t ids[2];
@@ -332,8 +332,8 @@ static void closed_amid_waits(void) {
 
 enum { MANY = 32 };
 
-/* How much longer a thread may get less: on a busy machine it may be late to start, or not run for a while.
- * One that starves never catches up. */
+/* How many seconds longer the test goes on if a thread has got too few IDs. On a busy machine, a thread may
+ * start late, or not run for a while. A thread that starves never catches up. */
 enum { PATIENCE = 60 };
 
 struct asking {
@@ -354,7 +354,7 @@ static void *ask(void *user) {
   return NULL;
 }
 
-/* Whether each thread has at least a quarter of an even share. */
+/* Returns whether each thread has at least a quarter of an even share. */
 static int is_even(const struct asking asking[MANY]) {
   size_t all = 0, least = SIZE_MAX;
   for (size_t n = 0; n < MANY; n++) {
@@ -406,9 +406,9 @@ int main(int argc, char **argv) {
   one_layout(n / 10);
   shared_cursor();
   closed_amid_waits();
-  /* Only if threads run in parallel: valgrind runs one at a time, and is given few IDs. */
+  /* Only if threads run in parallel. valgrind runs one at a time, and is asked for few IDs. */
   if (n >= 100000) {
-    /* A thousand ticks: the thread that runs first in a tick gets most of it, which evens out. */
+    /* The thread that runs first in a tick gets most of it, which evens out over a thousand ticks. */
     over_asked("twitter", 1);
     over_asked("sonyflake", 10);
     over_asked("yitter", 1);

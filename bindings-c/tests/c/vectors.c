@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Fewer cases would mean that the file or this program lost some. */
+/* If there are fewer cases, the file or this program has lost some. */
 #define FLOOR 1770
 
 static const cJSON *vectors;
@@ -90,7 +90,7 @@ static uint64_t number_or_0(const cJSON *object, const char *name) {
   return member(object, name) ? number(object, name) : 0;
 }
 
-/* expected has "error", and the values that the error carries. */
+/* expected has "error" and the values in that error. */
 static void check_error(const cJSON *expected, polyflake_status status, const polyflake_detail *detail) {
   const char *name = text(expected, "error");
   CHECK_STATUS(status_of(name), status);
@@ -221,7 +221,7 @@ static void run_decode(const cJSON *expected) {
   const cJSON *fields = member(expected, "fields");
   CHECK_NUMBER((uint64_t)cJSON_GetArraySize(fields), decoded.field_count);
 
-  /* By index, in the order of the layout's node fields; and by name. */
+  /* By index, in the order of the layout's node fields, and by name. */
   uint64_t node_fields = 0;
   polyflake_field field = {sizeof field, 0, 0, 0, 0, ""};
   for (size_t n = 0; polyflake_layout_field(layout, n, &field, NULL) == POLYFLAKE_OK; n++) {
@@ -359,7 +359,7 @@ static void run_text_read(const cJSON *expected) {
   CHECK_NUMBER(number(expected, "id"), id);
 }
 
-/* Whether a message contains "position N", or "position" and any digit if position is NULL. */
+/* Returns whether a message contains "position N", or "position" and any digit if position is NULL. */
 static int names_position(const char *message, const cJSON *position) {
   static const char word[] = "position ";
   for (const char *at = strstr(message, word); at; at = strstr(at + 1, word)) {
@@ -450,7 +450,7 @@ static void run_public_key_error(const cJSON *entry) {
 
 /* ---- Snowflakes ---- */
 
-/* Returns value; each reading after the first one of a step advances it, up to until. */
+/* A clock that returns value. In each step, every reading after the first advances value, up to until. */
 struct held_clock {
   int64_t value, advance, until;
   int was_read;
@@ -722,7 +722,7 @@ static cJSON *parsed(const char *path) {
   return file;
 }
 
-/* Moves the sections of a file behind those of another. */
+/* Moves the sections of more to the end of file. */
 static void append(cJSON *file, cJSON *more) {
   cJSON_DeleteItemFromObject(more, "about");
   while (more->child) {
