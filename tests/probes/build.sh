@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # tests/probes/build.sh: installs what the probes need, and builds the adapters in compiled languages, in
-# $CARGO_TARGET_DIR/probes. C and Go need libpolyflake, found by pkg-config (PKG_CONFIG_PATH); its folder is stored in
+# $CARGO_TARGET_DIR/probes. C, Go and Java need libpolyflake, found by pkg-config (PKG_CONFIG_PATH); its folder is stored in
 # the programs, so that they run without LD_LIBRARY_PATH.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -19,6 +19,19 @@ library=$(pkg-config --variable=libdir polyflake)
 read -ra flags < <(pkg-config --cflags --libs polyflake)
 "${CC:-gcc}" -std=gnu99 -Wall -Wextra -Werror -O2 "$here/adapters/c/polyflake_adapter.c" -o "$built/c" \
   "${flags[@]}" -pthread "-Wl,-rpath,$library"
+
+if jdk=$("$here/../../bindings-c/java/jdk"); then
+  "$jdk/bin/javac" -Xlint:-options --release 22 -d "$built/java-classes" \
+    "$here"/../../bindings-c/java/src/main/java/io/polyflake/*.java "$here/adapters/java/PolyflakeAdapter.java"
+  cat > "$built/java" <<SH
+#!/bin/sh
+exec "$jdk/bin/java" -XX:+UseSerialGC --enable-native-access=ALL-UNNAMED \
+  "-Dpolyflake.library=$library/libpolyflake.so.0" -cp "$built/java-classes" PolyflakeAdapter "\$@"
+SH
+  chmod +x "$built/java"
+else
+  echo "skipped: the Java adapter: there is no JDK 22 or later"
+fi
 
 if command -v go >/dev/null; then
   cd "$here/adapters/go"

@@ -6,8 +6,8 @@
 
 An adapter is a command that takes a situation, makes it happen, and prints the IDs;
 docs/probes.md says how to write one. --language takes an adapter of this repository; those for
-rust, c and go must first be built with tests/probes/build.sh. The exit status is 0 if no ID came
-twice, 1 if one did, and 2 if an adapter failed or an argument is wrong.
+rust, c, go and java must first be built with tests/probes/build.sh. The exit status is 0 if no
+ID came twice, 1 if one did, and 2 if an adapter failed or an argument is wrong.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ LANGUAGES = {
     "node": ["node", str(HERE / "adapters/node/polyflake_adapter.mjs")],
     "c": [str(BUILT / "c")],
     "go": [str(BUILT / "go")],
+    "java": [str(BUILT / "java")],
     "php": ["php", str(HERE / "adapters/php/polyflake_adapter.php")],
 }
 

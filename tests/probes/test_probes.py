@@ -74,12 +74,14 @@ EXPECTED["python"] |= {"prefork-one-node": SERVED_NONE}
 # What does not exist in a language, in the adapter's words.
 NO_SERVER = "has no prefork server"
 NO_FORK = "a Go program cannot fork"
+NO_JAVA_FORK = "a Java program cannot fork"
 NEW_PROGRAM = "Node's fork starts a new program"
 NO_THREADS = "a PHP process has one thread"
 NO_STATE = "sharing a node needs a state file"
 EXPECTED["rust"] |= {"prefork": NO_SERVER, "prefork-one-node": NO_SERVER}
 EXPECTED["c"] |= {"prefork": NO_SERVER, "prefork-one-node": NO_SERVER}
 EXPECTED["go"] |= dict.fromkeys(["fork", "fork-new", "prefork", "prefork-one-node"], NO_FORK)
+EXPECTED["java"] |= dict.fromkeys(["fork", "fork-new", "prefork", "prefork-one-node"], NO_JAVA_FORK)
 EXPECTED["node"] |= {"fork": NEW_PROGRAM, "fork-new": NEW_PROGRAM, "prefork-one-node": NO_STATE}
 EXPECTED["node"] |= {"threads": "worker threads share no objects"}
 EXPECTED["php"] |= {"threads": NO_THREADS, "worker-threads": NO_THREADS}
@@ -96,6 +98,9 @@ LEASED = {
     for language, situations in EXPECTED.items()
 }
 LEASED["php"] |= dict.fromkeys(["rollback-5ms", "rollback-5s"], "does not go with a lease")
+
+
+JDK = Path(__file__).parents[2] / "bindings-c/java/jdk"
 
 
 def php(code: str) -> bool:
@@ -119,7 +124,9 @@ def missing(language: str, situation: str) -> str | None:
     command: str = run.LANGUAGES[language][0]
     if language == "go" and shutil.which("go") is None:
         return "go"
-    if language in ("rust", "c", "go") and not Path(command).exists():
+    if language == "java" and subprocess.run(JDK, stdout=subprocess.DEVNULL).returncode != 0:
+        return "a JDK of Java 22 or later"
+    if language in ("rust", "c", "go", "java") and not Path(command).exists():
         pytest.fail(f"{command} is not there: run tests/probes/build.sh")
     if shutil.which(command) is None:
         return command
