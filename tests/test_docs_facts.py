@@ -88,6 +88,32 @@ def camel(name: str) -> str:
     return "".join(word.capitalize() for word in name.split("_"))
 
 
+def test_options_in_each_language() -> None:
+    """Go and Java also set options by name, so vectors pass there without a function for each."""
+    names = list(inspect.signature(Snowflake).parameters)
+    camel_case = [camel(name)[0].lower() + camel(name)[1:] for name in names]
+    header = (ROOT / "bindings-c/include/polyflake.h").read_text(encoding="utf-8")
+    of_a_snowflake = header.partition("Options of a Snowflake:")[2].partition("The values in ms")[0]
+    assert re.findall(r"^ \* (\w+)", of_a_snowflake, re.MULTILINE) == names
+
+    options = (ROOT / "bindings-c/go/options.go").read_text(encoding="utf-8")
+    list_of_set = re.search(r"^// Set sets an option.*?The names are (.*?)\.", options, re.M | re.S)
+    assert list_of_set is not None
+    assert re.findall(r"\b(?!and\b)\w+", list_of_set[1]) == names
+    go = [path.read_text(encoding="utf-8") for path in (ROOT / "bindings-c/go").glob("[a-z]*.go")]
+    java = (ROOT / "bindings-c/java/src/main/java/io/polyflake/Snowflake.java").read_text("utf-8")
+    for name in names:
+        assert any(f'return Set("{name}", ' in text for text in go), name
+        assert re.search(rf'(?:\bset|Settings\.\w+)\("{name}", ', java), name
+
+    php = (ROOT / "bindings-c/php/src/Snowflake.php").read_text(encoding="utf-8")
+    constructor = php.partition("function __construct(")[2].partition(") {")[0]
+    assert sorted(re.findall(r"\$(\w+)", constructor)) == sorted(camel_case)
+    typescript = (ROOT / "bindings-node/js/snowflake.ts").read_text(encoding="utf-8")
+    properties = typescript.partition("interface SnowflakeOptions {")[2].partition("\n}")[0]
+    assert re.findall(r"^  (\w+)\?:", properties, re.MULTILINE) == camel_case
+
+
 def test_errors() -> None:
     classes = {cls.code: cls for cls in PolyflakeError.__subclasses__()}
     rows = page("docs/errors.md").table("n", "name").rows
