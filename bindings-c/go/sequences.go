@@ -33,7 +33,7 @@ type SequenceKey interface {
 // number the messages in an inbox or the versions of a document. Get them from [OpenSequences]. Any number of
 // goroutines may use them at the same time.
 //
-// A key's numbers increase, and no process issues one twice, as long as the store does not lose a write it has
+// A key's numbers increase, and none is issued twice, by any process, as long as the store does not lose a write it has
 // acknowledged. A key skips numbers if it was evicted from memory and comes back, or if it is new in a section that has
 // evicted keys. After a process ends without [Sequences.Close], all keys in a section skip numbers, at most two steps.
 //

@@ -155,10 +155,10 @@ typedef struct polyflake_public_ids polyflake_public_ids;
  * Keeps a count for each of many keys: 1, 2, 3 and so on for "alice", and the same for "bob". Use them to number the
  * messages of an inbox or the versions of a document. Any number of threads may use them at once.
  *
- * A key's numbers increase, and no process issues one twice, as long as the store does not lose a write it has
- * acknowledged. Numbers are skipped for a key that was evicted from memory and came back, for a new key in a section
- * that has evicted keys, and, if a process ends without polyflake_sequences_close, for all keys in a section, by at
- * most two steps.
+ * A key's numbers increase, and none is issued twice, by any process, as long as the store does not lose a write it
+ * has acknowledged. A key skips numbers if it was evicted from memory and comes back, or if it is new in a section
+ * that has evicted keys. After a process ends without polyflake_sequences_close, all keys in a section skip numbers,
+ * at most two steps.
  *
  * Only the process that holds the lease issues numbers. In other processes, calls return POLYFLAKE_LEASE_UNAVAILABLE,
  * with a message that names the holder's label between backquotes.
@@ -502,7 +502,7 @@ typedef struct polyflake_key {
    */
   const char *text;
   /**
-   * The length of the text in bytes. It has no limit: every key takes the same memory.
+   * The length of the text in bytes. It may be anything: a key takes the same memory however long it is.
    */
   size_t length;
 } polyflake_key;
@@ -683,7 +683,7 @@ typedef struct polyflake_stats {
 #define POLYFLAKE_FORKED 9
 
 /**
- * The caller's clock returned something other than 0.
+ * The custom clock returned something other than 0.
  */
 #define POLYFLAKE_CLOCK_FAILED 10
 
@@ -735,7 +735,7 @@ const char *polyflake_version(void);
  * Returns a warning if this process has loaded other copies of Polyflake besides this library (such as a Python
  * package or another version), otherwise NULL. Each copy has its own cursors, so Snowflakes with the same node repeat
  * each other's IDs if they are in different copies. Copies are detected on Linux; elsewhere, this returns NULL. A copy
- * that is loaded later is detected by a later call, or by that copy's own call. The string is static.
+ * that is loaded later is detected by a later call, or by a call in that copy. The string is static.
  */
 const char *polyflake_copies_warning(void);
 
@@ -744,8 +744,8 @@ const char *polyflake_copies_warning(void);
  * most max_wait_ms until the counter can issue a number. Free it with polyflake_counter_free.
  *
  * All counters in a process with the same stores and name share the numbers in hand. A library thread, which blocks
- * all signals, asks the store for more before they are used up. It runs until the last of these counters is closed, or
- * until a ttl after the last one is freed (the address sets the ttl; 30 s by default). Events are reported to the
+ * all signals, asks the store for more before they are used up. It does so until the last of these counters is closed,
+ * or until a ttl after the last one is freed (the address sets the ttl; 30 s by default). Events are reported to the
  * listener set with polyflake_set_lease_listener.
  *
  * A process that ends without polyflake_counter_close leaves a gap: the numbers it had in hand, at most two segments,
@@ -1062,7 +1062,8 @@ void polyflake_options_free(struct polyflake_options *options);
  *                  is allowed. While this process holds the lease, other processes are told the label
  * sections         how many bounds the store keeps: 1 to 16384; "1024" by default. Keys are spread over them. The
  *                  number cannot be changed later
- * step             how far a bound is moved ahead: 1 to 1000000000 numbers; "10000" by default
+ * step             the size of a step: 1 to 1000000000 numbers; "10000" by default. A bound is moved to two steps
+ *                  above its section's highest number
  * max_keys         how many keys stay in memory, at no more than 40 bytes each: 1 to 1000000000; "1000000" by default
  * max_wait_ms      the longest that a call waits for the store, in ms: 0 to 4294967295; "10000" by default
  *
@@ -1198,7 +1199,7 @@ polyflake_status polyflake_public_key_generate(unsigned int number,
  * lease for at most the address's wait (its ttl + 5 s, so 35 s by default). Free them with polyflake_sequences_free.
  *
  * All sequences in a process with the same store and name share their counts. A library thread, which blocks all
- * signals, renews the lease and moves bounds. It runs until the last of these sequences are closed, or until a ttl
+ * signals, renews the lease and moves bounds. It does so until the last of these sequences are closed, or until a ttl
  * after the last are freed. Events are reported to the listener set with polyflake_set_lease_listener.
  *
  * Returns POLYFLAKE_INVALID_OPTION if an option is missing or invalid, if the sequences began with another number of
@@ -1316,7 +1317,8 @@ polyflake_status polyflake_snowflake_new(const struct polyflake_options *options
  * polyflake_snowflake_free once no thread is inside a call.
  *
  * Closing the last Snowflake on a lease gives the node back. This waits for the store, for at most a sixth of the ttl
- * or 5 s, whichever is shorter. The node is then free at once, and the lease's library thread has ended.
+ * or 5 s, whichever is shorter. The node is then free at once, and the library's thread has ended, unless other
+ * leases, counters or sequences need it.
  */
 void polyflake_snowflake_close(const struct polyflake_snowflake *snowflake);
 
@@ -1369,9 +1371,9 @@ polyflake_status polyflake_fill(const struct polyflake_snowflake *snowflake,
                                 struct polyflake_detail *detail);
 
 /**
- * Gets the next ID if one is free now, or 0, which is never an ID, if it is necessary to wait. This call itself does
- * not wait for the clock, a lease's store or a state file's disk. After a 0, continue with polyflake_waiting_poll,
- * passing a waited_ns of at least 1, because this call has already counted the wait.
+ * Gets the next ID if one is free now, or 0, which is never an ID, if the caller must wait for one. This call does not
+ * wait for the clock, for a lease's store or for a state file's disk. After a 0, continue with polyflake_waiting_poll,
+ * and pass a waited_ns of at least 1, because this call has already counted the wait.
  *
  * Returns the statuses of polyflake_next_id, but at once.
  */

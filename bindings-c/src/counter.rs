@@ -49,8 +49,8 @@ const OPTIONS: &str = "options is NULL";
 /// most max_wait_ms until the counter can issue a number. Free it with polyflake_counter_free.
 ///
 /// All counters in a process with the same stores and name share the numbers in hand. A library thread, which blocks
-/// all signals, asks the store for more before they are used up. It runs until the last of these counters is closed, or
-/// until a ttl after the last one is freed (the address sets the ttl; 30 s by default). Events are reported to the
+/// all signals, asks the store for more before they are used up. It does so until the last of these counters is closed,
+/// or until a ttl after the last one is freed (the address sets the ttl; 30 s by default). Events are reported to the
 /// listener set with polyflake_set_lease_listener.
 ///
 /// A process that ends without polyflake_counter_close leaves a gap: the numbers it had in hand, at most two segments,

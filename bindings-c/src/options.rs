@@ -147,7 +147,8 @@ pub unsafe extern "C" fn polyflake_options_free(options: *mut polyflake_options)
 ///                  is allowed. While this process holds the lease, other processes are told the label
 /// sections         how many bounds the store keeps: 1 to 16384; "1024" by default. Keys are spread over them. The
 ///                  number cannot be changed later
-/// step             how far a bound is moved ahead: 1 to 1000000000 numbers; "10000" by default
+/// step             the size of a step: 1 to 1000000000 numbers; "10000" by default. A bound is moved to two steps
+///                  above its section's highest number
 /// max_keys         how many keys stay in memory, at no more than 40 bytes each: 1 to 1000000000; "1000000" by default
 /// max_wait_ms      the longest that a call waits for the store, in ms: 0 to 4294967295; "10000" by default
 ///

@@ -38,7 +38,7 @@ pub struct polyflake_key {
     pub integer: u64,
     /// The text in UTF-8, which may contain NULs and need not end with one. Read only for POLYFLAKE_KEY_TEXT.
     pub text: *const c_char,
-    /// The length of the text in bytes. It has no limit: every key takes the same memory.
+    /// The length of the text in bytes. It may be anything: a key takes the same memory however long it is.
     pub length: usize,
 }
 
@@ -52,10 +52,10 @@ impl fmt::Debug for polyflake_key {
 /// Keeps a count for each of many keys: 1, 2, 3 and so on for "alice", and the same for "bob". Use them to number the
 /// messages of an inbox or the versions of a document. Any number of threads may use them at once.
 ///
-/// A key's numbers increase, and no process issues one twice, as long as the store does not lose a write it has
-/// acknowledged. Numbers are skipped for a key that was evicted from memory and came back, for a new key in a section
-/// that has evicted keys, and, if a process ends without polyflake_sequences_close, for all keys in a section, by at
-/// most two steps.
+/// A key's numbers increase, and none is issued twice, by any process, as long as the store does not lose a write it
+/// has acknowledged. A key skips numbers if it was evicted from memory and comes back, or if it is new in a section
+/// that has evicted keys. After a process ends without polyflake_sequences_close, all keys in a section skip numbers,
+/// at most two steps.
 ///
 /// Only the process that holds the lease issues numbers. In other processes, calls return POLYFLAKE_LEASE_UNAVAILABLE,
 /// with a message that names the holder's label between backquotes.
@@ -91,7 +91,7 @@ const KEYS: &str = "keys is NULL";
 /// lease for at most the address's wait (its ttl + 5 s, so 35 s by default). Free them with polyflake_sequences_free.
 ///
 /// All sequences in a process with the same store and name share their counts. A library thread, which blocks all
-/// signals, renews the lease and moves bounds. It runs until the last of these sequences are closed, or until a ttl
+/// signals, renews the lease and moves bounds. It does so until the last of these sequences are closed, or until a ttl
 /// after the last are freed. Events are reported to the listener set with polyflake_set_lease_listener.
 ///
 /// Returns POLYFLAKE_INVALID_OPTION if an option is missing or invalid, if the sequences began with another number of

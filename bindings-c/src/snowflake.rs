@@ -121,7 +121,8 @@ fn build(options: &Options) -> Result<Snowflake, Error> {
 /// polyflake_snowflake_free once no thread is inside a call.
 ///
 /// Closing the last Snowflake on a lease gives the node back. This waits for the store, for at most a sixth of the ttl
-/// or 5 s, whichever is shorter. The node is then free at once, and the lease's library thread has ended.
+/// or 5 s, whichever is shorter. The node is then free at once, and the library's thread has ended, unless other
+/// leases, counters or sequences need it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_close(snowflake: *const polyflake_snowflake) {
     // SAFETY: as the header requires.
@@ -213,9 +214,9 @@ pub unsafe extern "C" fn polyflake_fill(
     guard(detail, || unsafe { fill(snowflake, n, ids) })
 }
 
-/// Gets the next ID if one is free now, or 0, which is never an ID, if it is necessary to wait. This call itself does
-/// not wait for the clock, a lease's store or a state file's disk. After a 0, continue with polyflake_waiting_poll,
-/// passing a waited_ns of at least 1, because this call has already counted the wait.
+/// Gets the next ID if one is free now, or 0, which is never an ID, if the caller must wait for one. This call does not
+/// wait for the clock, for a lease's store or for a state file's disk. After a 0, continue with polyflake_waiting_poll,
+/// and pass a waited_ns of at least 1, because this call has already counted the wait.
 ///
 /// Returns the statuses of polyflake_next_id, but at once.
 #[unsafe(no_mangle)]

@@ -28,7 +28,7 @@ pub const POLYFLAKE_CLOCK_MOVED_BACKWARDS: polyflake_status = 7;
 pub const POLYFLAKE_SEQUENCE_EXHAUSTED: polyflake_status = 8;
 /// The Snowflake or the sequences were created by a parent process.
 pub const POLYFLAKE_FORKED: polyflake_status = 9;
-/// The caller's clock returned something other than 0.
+/// The custom clock returned something other than 0.
 pub const POLYFLAKE_CLOCK_FAILED: polyflake_status = 10;
 /// The state file cannot be used, or belongs to another layout or node.
 pub const POLYFLAKE_STATE_FILE: polyflake_status = 11;
