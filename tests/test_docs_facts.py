@@ -6,7 +6,9 @@ import builtins
 import inspect
 import random
 import re
+import tomllib
 from datetime import UTC, datetime, timedelta
+from typing import cast
 
 import polyflake
 import pytest
@@ -205,6 +207,28 @@ def test_text_formats() -> None:
 def test_presets_are_named_where_they_are_counted() -> None:
     named = ("Twitter", "Discord", "Sonyflake", "Instagram")
     assert f"({', '.join(named)} and {len(PRESETS) - len(named)} others)" in README.text
+
+
+def features(crate: str) -> dict[str, list[str]]:
+    manifest = tomllib.loads((ROOT / crate / "Cargo.toml").read_text(encoding="utf-8"))
+    return cast("dict[str, list[str]]", manifest["features"])
+
+
+def test_stores() -> None:
+    """Each crate with stores has a feature for every one, and the pages name them."""
+    stores = features("coordination")["default"]
+    for crate in ("cli", "bindings-c", "bindings-node", "bindings-python"):
+        assert features(crate)["default"] == stores
+        for store in stores:
+            assert f"polyflake-coordination/{store}" in features(crate)[store]
+    building = page("docs/building.md")
+    sizes = building.table("stores", "C library").rows
+    assert [row[0] for row in sizes] == ["none", *stores, "all"]
+    listed = re.search(r"stores to\s+build with, from (.*?);", building.text, re.DOTALL)
+    assert listed is not None
+    assert re.findall(r"`(\w+)`", listed[1]) == stores
+    addresses = "".join(row[0] for row in page("docs/leases.md").table("address").rows)
+    assert [store for store in stores if f"`{store}://" not in addresses] == []
 
 
 def test_files_and_commands_exist() -> None:
