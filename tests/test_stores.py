@@ -112,6 +112,7 @@ def test_one_store(built: str, tmp_path: Path) -> None:
 
 
 def test_tools_stores() -> None:
+    assert output("tools/stores", "--all").split() == list(ADDRESSES)
     known = subprocess.run(
         ["tools/stores"],
         cwd=ROOT,
