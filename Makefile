@@ -15,7 +15,7 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 INSPECTOR := $(CARGO_TARGET_DIR)/inspector/site
 PYTEST := $(PYTHON) -m pytest --timeout 600
-# C, Go and PHP use the library as installed, in a prefix inside the build folder.
+# C, Go, PHP and Java use the library as installed, in a prefix inside the build folder.
 C_PREFIX := $(CARGO_TARGET_DIR)/prefix
 C_ENVIRONMENT := PREFIX=$(C_PREFIX) PKG_CONFIG_PATH=$(C_PREFIX)/lib/pkgconfig LD_LIBRARY_PATH=$(C_PREFIX)/lib
 TYPEDOC := tools/site/node_modules/.package-lock.json
@@ -28,7 +28,7 @@ help: ## prints this list
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z -]+):.*## (.*)/  make \1\t\2/' | expand -t 24
 
 # From a clone to a project of yours: each builds only what its language needs.
-python node go c php rust: ## builds what a project in that language installs, and prints the line that installs it
+python node go c php java rust: ## builds what a project in that language installs, and prints the line that installs it
 	@tools/from-clone $@
 
 demo: tools-ready ## nodes by lease from a file, a counter, and a million orders in 16 SQLite shards
@@ -36,16 +36,16 @@ demo: tools-ready ## nodes by lease from a file, a counter, and a million orders
 
 # Two at a time, since half of them use only one processor; the long ones first. Each part's output is printed as one
 # block when the part has ended.
-TESTS := test-browser test-rust test-models test-python test-probes test-node test-c test-go test-php test-instructions \
-  test-fuzz test-stores test-leases test-cli test-platforms test-msrv test-reference test-docs
+TESTS := test-browser test-rust test-models test-python test-probes test-node test-c test-go test-php test-java \
+  test-instructions test-fuzz test-stores test-leases test-cli test-platforms test-msrv test-reference test-docs
 
 test: ## builds and tests everything, and prints how long each part took
 	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync PROFILE=dev $(TESTS)
 
 # The bindings' tests again, on what is released.
 RELEASE_TESTS := test-from-clone test-store-builds test-cli-packages test-clients test-recipes test-site test-runtimes soak \
-  test-browser test-python test-probes test-node test-c test-go test-php test-fuzz-longer test-miri test-python-longer \
-  test-service-longer test-histories-longer test-counter-models test-mutants
+  test-browser test-python test-probes test-node test-c test-go test-php test-java test-fuzz-longer test-miri \
+  test-python-longer test-service-longer test-histories-longer test-counter-models test-mutants
 
 test-release: ## the long tests before a release: bindings as released, soak, fuzzing, Miri, the command, recipes, the site
 	+@tools/timed $(MAKE) --no-print-directory --jobs=2 --output-sync $(RELEASE_TESTS)
@@ -109,6 +109,9 @@ test-go: c-prefix store-servers
 
 test-php: c-prefix
 	$(C_ENVIRONMENT) bindings-c/php/test.sh
+
+test-java: c-prefix store-servers
+	$(C_ENVIRONMENT) bindings-c/java/test.sh
 
 test-node: node-package # every test on the native addon, then again on the WebAssembly module
 	@tools/need redis-server redis-server redis-cli redis-tools

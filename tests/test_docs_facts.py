@@ -130,9 +130,11 @@ def test_errors_in_each_language() -> None:
     header = (ROOT / "bindings-c/include/polyflake.h").read_text(encoding="utf-8")
     typescript = (ROOT / "bindings-node/js/errors.ts").read_text(encoding="utf-8")
     go = (ROOT / "bindings-c/go/errors.go").read_text(encoding="utf-8")
+    java_package = ROOT / "bindings-c/java/src/main/java/io/polyflake"
+    java = (java_package / "PolyflakeException.java").read_text(encoding="utf-8")
     rows = page("docs/errors.md").table("n", "Rust").rows
     assert [int(row[0]) for row in rows] == sorted(classes)
-    for number, rust, python, javascript, c, sentinel, php in rows:
+    for number, rust, python, javascript, c, sentinel, php, in_java in rows:
         error = classes[int(number)]
         name = camel(error.name)
         assert code(rust) == name
@@ -150,6 +152,9 @@ def test_errors_in_each_language() -> None:
         assert match is not None
         php_class = ROOT / f"bindings-c/php/src/Exception/{match[1]}.php"
         assert f"class {match[1]} extends \\{match[2]}" in php_class.read_text(encoding="utf-8")
+        assert code(in_java) == f"{name}Exception"
+        case = "default" if number == "99" else f"case {number}"
+        assert f"{case} -> new {name}Exception(details);" in java
 
 
 def day(unix_ms: int) -> str:

@@ -88,6 +88,27 @@ def test_php(tmp_path: Path) -> None:
     assert is_id(run("php -d ffi.enable=1 program.php", tmp_path))
 
 
+JAVA = """
+class Program {
+    public static void main(String[] arguments) {
+        System.out.println(io.polyflake.Snowflake.builder().node(7).build().nextId());
+    }
+}
+"""
+
+
+def test_java(tmp_path: Path) -> None:
+    found = subprocess.run(
+        ROOT / "bindings-c/java/jdk", stdout=subprocess.PIPE, text=True, check=False
+    )
+    if found.returncode != 0:
+        pytest.skip("there is no JDK of Java 22 or later")
+    (tmp_path / "Program.java").write_text(JAVA)
+    command = printed("java").split("without Maven: ")[1].strip()
+    # The library is in the jar.
+    assert is_id(run(f"unset LD_LIBRARY_PATH; {found.stdout.strip()}/bin/{command}", tmp_path))
+
+
 RUST = """
 fn main() {
     let ids = polyflake::Snowflake::builder().node(7_u64).build().unwrap();

@@ -160,7 +160,7 @@ final class PolyflakeAdapter {
         return part.finish();
     }
 
-    /** One of several processes, none of which has a node of its own. The runner kills it. */
+    /** One of several processes to which nobody gave a node. The runner kills it. */
     private int fleet() throws IOException {
         if (List.of("lease", "node", "state").stream().noneMatch(options::containsKey)) {
             return unsupported("processes that have no node of their own need a lease");
