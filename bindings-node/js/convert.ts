@@ -35,8 +35,8 @@ export function integer(value: Integer, what: string): string {
 }
 
 /**
- * Converts an ID to a bigint if it is one, is a Number that is a safe integer, or consists of decimal digits. The core
- * decides about anything else, which it gets as the text from {@link integer}.
+ * Converts an ID to a bigint if it is a bigint, a Number that is a safe integer, or a string of decimal digits. Returns
+ * undefined for anything else, which then goes to the core as the text from {@link integer}.
  */
 export function bigintOf(id: Integer): bigint | undefined {
   switch (typeof id) {

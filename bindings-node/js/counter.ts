@@ -102,9 +102,9 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
    * waits until there are numbers in hand, without blocking the event loop. The counter's events are published on the
    * channel `polyflake:lease` of `node:diagnostics_channel`, each as a {@link LeaseEvent} without a node.
    *
-   * @throws {PolyflakeError} (the promise rejects) `INVALID_OPTION`, also if this process already uses the counter with
-   * another `start` or `step`, and outside Node's native build; `COUNTER_UNAVAILABLE` if the store cannot be reached
-   * within `maxWaitMs`, or refuses to hand out numbers.
+   * @throws {PolyflakeError} (the promise rejects) `INVALID_OPTION` if an option is invalid, if this process already
+   * uses the counter with another `start` or `step`, or outside Node's native build; `COUNTER_UNAVAILABLE` if the store
+   * cannot be reached within `maxWaitMs`, or refuses to hand out numbers.
    *
    * @example
    * ```js
@@ -148,9 +148,9 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
    * Resolves to the next number. If no number is in hand, this waits for the store without blocking the event loop, for
    * at most `maxWaitMs` (at most twice that if another call is already waiting).
    *
-   * @throws {PolyflakeError} (the promise rejects) `COUNTER_UNAVAILABLE` if the store has handed out no number by then,
-   * or at once if waiting does not help: the store refuses, somebody removed the counter, or the counter has reached
-   * 2^63 - 1. Or `CLOSED`.
+   * @throws {PolyflakeError} (the promise rejects) `COUNTER_UNAVAILABLE` if the store has not handed out a number by
+   * then, or at once if waiting does not help: the store refuses, somebody removed the counter, or the counter has
+   * reached 2^63 - 1. Or `CLOSED`.
    */
   async nextIdAsync(): Promise<bigint> {
     return this.#inner.take() ?? ((await this.#together.later(1, 1))[0] as bigint);

@@ -286,7 +286,7 @@ function bound(time: Instant, layout: LayoutFields, isLowest: boolean): bigint {
   return isLowest ? ticks << shift : ((ticks + 1n) << shift) - 1n;
 }
 
-// The type is written out so that TypeScript knows that no code after a call runs.
+// The type is written out so that TypeScript treats the code after a call as unreachable.
 const fail: (error: ErrorFacts, message: string) => never = ([number, name], message) => {
   throw new PolyflakeError(number, name.toUpperCase(), `${name}: ${message}`);
 };

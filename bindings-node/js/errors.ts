@@ -66,7 +66,7 @@ export function clockThrew(value: unknown): void {
   thrown = { value };
 }
 
-/** Creates the error for an error from the core. */
+/** Creates the `PolyflakeError` for an error from the core. */
 export function coreError(
   number: number,
   name: string,

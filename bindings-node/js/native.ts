@@ -151,7 +151,7 @@ export function nativeBackend(addon: Addon, publish: (event: LeaseEvent) => void
 
   const { lease, openCounter, openSequences, ...others } = calls;
   let isListening = false;
-  /** Makes such a call, and returns a promise for its result. */
+  /** Makes a call that opens something, and returns a promise for its result. */
   function opening(open: (done: Done<unknown>) => void): Promise<unknown> {
     if (!isListening) calls.onLeaseEvent(publish);
     isListening = true;

@@ -105,9 +105,10 @@ export class Sequences {
    * seconds). The events of the sequences are published on the channel `polyflake:lease` of `node:diagnostics_channel`,
    * each as a {@link LeaseEvent} without a node.
    *
-   * @throws {PolyflakeError} (the promise rejects) `INVALID_OPTION`, also if the sequences were created with another
-   * number of sections, if this process already uses them with other options, and outside Node's native build;
-   * `LEASE_UNAVAILABLE` if another process, which the message names, has the lease, or if the store cannot be reached.
+   * @throws {PolyflakeError} (the promise rejects) `INVALID_OPTION` if an option is invalid, if the sequences were
+   * created with another number of sections, if this process already uses them with other options, or outside Node's
+   * native build; `LEASE_UNAVAILABLE` if another process, which the message names, has the lease, or if the store
+   * cannot be reached.
    *
    * @example
    * ```js

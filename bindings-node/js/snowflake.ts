@@ -397,7 +397,7 @@ for (const [symbol, value] of methods) {
  * has moved a cursor far into the future. Stop the processes that use the file first. IDs that were issued ahead of the
  * clock are issued again when the clock gets there. Only in Node's native build.
  *
- * @throws {PolyflakeError} `STATE_FILE`, also if the file does not exist.
+ * @throws {PolyflakeError} `STATE_FILE` if the file does not exist or cannot be used.
  */
 export function resetState(path: string): void {
   core().resetState(pathOf(path, "path"));

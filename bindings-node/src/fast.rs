@@ -344,7 +344,7 @@ fn kept_call<T>(
     call(kept)
 }
 
-/// Returns an ID's text, in the format with this number.
+/// Returns an ID as text, in the format at this position of `Format::ALL`.
 fn text(env: sys::napi_env, id: u64, format: u32) -> sys::napi_value {
     let Some(format) = Format::ALL.get(format as usize) else { return ptr::null_mut() };
     let text = format.write(id);

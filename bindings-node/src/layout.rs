@@ -6,7 +6,7 @@ use polyflake::{Format, Layout, Node, Number, PRESETS, UnixTime};
 
 use crate::errors::{CoreError, number, run};
 
-/// A node as texts: a number for all node bits, or each node field's name followed by its value.
+/// A node as text: one number for all node bits, or each node field's name followed by its value.
 pub(crate) type NodeTexts = Either<String, Vec<String>>;
 
 #[napi(object, object_from_js = false)]

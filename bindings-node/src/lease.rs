@@ -1,4 +1,4 @@
-//! Leased nodes, and the events that JavaScript gets about leases, counters and sequences.
+//! Leased nodes, and the events about leases, counters and sequences that JavaScript receives.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -95,7 +95,7 @@ pub(crate) fn begin<T: Send + 'static>(
     Ok(Waiter(is_gone))
 }
 
-/// The waiter's hold on a call.
+/// Tracks whether somebody still waits for a call.
 #[pyclass(frozen, module = "polyflake._polyflake", name = "_Waiter")]
 pub(crate) struct Waiter(Arc<AtomicBool>);
 

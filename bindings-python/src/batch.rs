@@ -10,7 +10,7 @@ use crate::wait::{Raised, ReleasesGil};
 /// The number of IDs issued before other threads get the GIL. This takes about 20 us.
 const PART: usize = 16 * 1024;
 
-/// Returns a list of `n` IDs. `fill_part` fills the part that it is passed.
+/// Returns a list of `n` IDs. `fill_part` fills the part passed to it.
 pub(crate) fn list(
     py: Python<'_>,
     n: &Bound<'_, PyAny>,
@@ -21,8 +21,8 @@ pub(crate) fn list(
     Ok(ids)
 }
 
-/// Fills a writable, contiguous buffer of 8-byte integers. `fill_part` fills the part that it is passed. If `all_bits`
-/// is set, its IDs may use the top bit.
+/// Fills a writable, contiguous buffer of 8-byte integers. `fill_part` fills the part passed to it. If `all_bits` is
+/// set, its IDs may use the top bit.
 pub(crate) fn fill(
     py: Python<'_>,
     buffer: &Bound<'_, PyAny>,

@@ -82,8 +82,8 @@ impl PyCounter {
     /// Return the next number. If no number is in hand, wait for the store without the GIL, for at most max_wait_ms.
     ///
     /// Raises:
-    ///     CounterUnavailableError: if the store handed out no number within max_wait_ms, or at once if waiting does
-    ///         not help: the store refuses, somebody removed the counter, or the counter has reached 2**63-1.
+    ///     CounterUnavailableError: if the store did not hand out a number within max_wait_ms, or at once if waiting
+    ///         does not help: the store refuses, somebody removed the counter, or the counter has reached 2**63-1.
     ///     ClosedError: after close.
     fn next_id(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.0.next_id_with(&mut ReleasesGil::new(py))?)
@@ -159,7 +159,7 @@ impl PyCounter {
     /// repeat.
     ///
     /// Raises:
-    ///     PolyflakeError: for the same reasons as peek, and always if the numbers come from a table of another system.
+    ///     PolyflakeError: for the same reasons as peek, and always for a table that belongs to another system.
     fn remove(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.0.remove_with(&mut ReleasesGil::new(py))?)
     }
@@ -289,15 +289,15 @@ fn addresses<'py>(store: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>>
     several.try_iter()?.collect()
 }
 
-/// Counters for monitoring, for all of this process's Counters with the same name and store, since the first of them
-/// was opened.
+/// Figures for monitoring, about all Counters in this process with the same name and store, since the first of them was
+/// opened.
 #[pyclass(frozen, eq, hash, module = "polyflake", name = "CounterStats")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyCounterStats(CounterStats);
 
 #[pymethods]
 impl PyCounterStats {
-    /// The number of numbers in hand.
+    /// How many numbers are in hand.
     #[getter]
     fn in_hand(&self) -> u64 {
         self.0.in_hand

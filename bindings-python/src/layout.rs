@@ -32,7 +32,7 @@ use crate::errors::OrRaise;
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyLayout(pub(crate) Layout);
 
-/// Converts a layout or its text.
+/// Reads a layout, which may be a `Layout` or a text.
 pub(crate) fn given(value: &Bound<'_, PyAny>) -> PyResult<Layout> {
     if let Ok(layout) = value.cast::<PyLayout>() {
         return Ok(layout.get().0);
@@ -88,8 +88,8 @@ impl PyLayout {
         let takes = "decode_all takes a contiguous buffer of 8-byte integers (format Q or q)";
         let (buffer, signed) = convert::buffer(buffer, takes)?;
         let mut ids = vec![0; buffer.item_count()];
-        // SAFETY: the exporter keeps this many contiguous 8-byte integers at `buf_ptr` for as long as `buffer` is held.
-        // Bytes need no alignment, and every bit pattern is a valid u64.
+        // SAFETY: the exporter keeps `ids.len()` contiguous 8-byte integers at `buf_ptr` for as long as `buffer` is
+        // held. Bytes need no alignment, and every bit pattern is a valid u64.
         unsafe {
             let first = buffer.buf_ptr().cast::<u8>();
             first.copy_to_nonoverlapping(ids.as_mut_ptr().cast(), size_of_val(ids.as_slice()));

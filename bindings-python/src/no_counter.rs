@@ -19,6 +19,6 @@ impl PyCounter {
     }
 }
 
-/// A Counter's figures for monitoring.
+/// Figures for monitoring, about Counters.
 #[pyclass(frozen, module = "polyflake", name = "CounterStats")]
 pub(crate) struct PyCounterStats;

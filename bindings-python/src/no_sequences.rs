@@ -19,6 +19,6 @@ impl PySequences {
     }
 }
 
-/// Figures of Sequences for monitoring.
+/// Figures for monitoring, about Sequences.
 #[pyclass(frozen, module = "polyflake", name = "SequencesStats")]
 pub(crate) struct PySequencesStats;

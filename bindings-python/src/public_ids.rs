@@ -91,7 +91,7 @@ impl PyPublicIds {
     ///     number: the key's number, from 0 to 61. Texts contain it, so give each key a different one. Default: 0.
     ///
     /// Raises:
-    ///     InvalidOptionError: if the number is anything else.
+    ///     InvalidOptionError: if the number is out of this range.
     #[staticmethod]
     #[pyo3(signature = (number = None))]
     fn generate_key(number: Option<&Bound<'_, PyAny>>) -> PyResult<String> {

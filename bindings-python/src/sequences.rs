@@ -240,7 +240,7 @@ fn to_key<'a>(key: &'a Bound<'_, PyAny>) -> PyResult<SequenceKey<'a>> {
     }
 }
 
-/// Counters for monitoring, for all of this process's Sequences with the same name and store, since the first of them
+/// Figures for monitoring, about all Sequences in this process with the same name and store, since the first of them
 /// was opened.
 #[pyclass(frozen, eq, hash, module = "polyflake", name = "SequencesStats")]
 #[derive(PartialEq, Eq, Hash)]

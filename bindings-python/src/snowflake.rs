@@ -190,8 +190,8 @@ impl PySnowflake {
     /// Close this Snowflake. From then on, calls for an ID or for stats raise ClosedError. Other Snowflakes on the same
     /// node or state file are not affected. A with block closes its Snowflake at the end.
     ///
-    /// If there is a lease, closing its last Snowflake gives the node back, so that another process can have the node
-    /// at once. This waits for the store without the GIL, for at most 5 s.
+    /// Closing the last Snowflake on a lease gives the node back, so that another process can have it at once. This
+    /// waits for the store without the GIL, for at most 5 s.
     fn close(&self, py: Python<'_>) {
         py.detach(|| with!(self, ids => ids.close()));
     }
@@ -307,9 +307,9 @@ impl PySnowflake {
 /// Set a state file's cursor back to the system clock. Use this after a wrong clock has moved the cursor far into the
 /// future.
 ///
-/// Stop the processes that use the file first. In processes that still run, calls raise StateFileError until the
-/// process restarts. Note that IDs that were issued ahead of the clock are issued again when the clock gets there. If
-/// the cursor is not ahead of the clock, the file is left unchanged.
+/// Stop the processes that use the file first. In any process that is still running, calls raise StateFileError until
+/// the process restarts. IDs that were issued ahead of the clock are issued again when the clock gets there. If the
+/// cursor is not ahead of the clock, the file is left unchanged.
 ///
 /// Raises:
 ///     StateFileError: if the file does not exist or cannot be used.

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-#: The longest wait, because a signal handler that forks during an import would wait for itself.
+#: The wait is limited, because a signal handler that forks during an import would wait for itself.
 _LONGEST_S = 2.0
 
 _loading = allocate_lock()

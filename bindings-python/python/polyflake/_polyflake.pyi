@@ -100,9 +100,9 @@ def reset_state(path: str | PathLike[str]) -> None:
     """Set a state file's cursor back to the system clock. Use this after a wrong clock has moved the cursor far into the
     future.
 
-    Stop the processes that use the file first. In processes that still run, calls raise StateFileError until the
-    process restarts. Note that IDs that were issued ahead of the clock are issued again when the clock gets there. If
-    the cursor is not ahead of the clock, the file is left unchanged.
+    Stop the processes that use the file first. In any process that is still running, calls raise StateFileError until
+    the process restarts. IDs that were issued ahead of the clock are issued again when the clock gets there. If the
+    cursor is not ahead of the clock, the file is left unchanged.
 
     Raises:
         StateFileError: if the file does not exist or cannot be used.
@@ -169,8 +169,8 @@ class Snowflake:
         """Close this Snowflake. From then on, calls for an ID or for stats raise ClosedError. Other Snowflakes on the same
         node or state file are not affected. A with block closes its Snowflake at the end.
 
-        If there is a lease, closing its last Snowflake gives the node back, so that another process can have the node
-        at once. This waits for the store without the GIL, for at most 5 s.
+        Closing the last Snowflake on a lease gives the node back, so that another process can have it at once. This
+        waits for the store without the GIL, for at most 5 s.
         """
     def __enter__(self) -> Snowflake: ...
     def __exit__(self, *_exception: object) -> None: ...
@@ -297,8 +297,8 @@ class Counter:
         """Return the next number. If no number is in hand, wait for the store without the GIL, for at most max_wait_ms.
 
         Raises:
-            CounterUnavailableError: if the store handed out no number within max_wait_ms, or at once if waiting does
-                not help: the store refuses, somebody removed the counter, or the counter has reached 2**63-1.
+            CounterUnavailableError: if the store did not hand out a number within max_wait_ms, or at once if waiting
+                does not help: the store refuses, somebody removed the counter, or the counter has reached 2**63-1.
             ClosedError: after close.
         """
     def try_next_id(self) -> int:
@@ -376,7 +376,7 @@ class Counter:
         repeat.
 
         Raises:
-            PolyflakeError: for the same reasons as peek, and always if the numbers come from a table of another system.
+            PolyflakeError: for the same reasons as peek, and always for a table that belongs to another system.
         """
     @property
     def name(self) -> str:
@@ -394,12 +394,12 @@ class Counter:
 
 @final
 class CounterStats:
-    """Counters for monitoring, for all of this process's Counters with the same name and store, since the first of them
-    was opened.
+    """Figures for monitoring, about all Counters in this process with the same name and store, since the first of them was
+    opened.
     """
     @property
     def in_hand(self) -> int:
-        """The number of numbers in hand."""
+        """How many numbers are in hand."""
     @property
     def step(self) -> int:
         """The size of the next segment."""
@@ -527,7 +527,7 @@ class Sequences:
 
 @final
 class SequencesStats:
-    """Counters for monitoring, for all of this process's Sequences with the same name and store, since the first of them
+    """Figures for monitoring, about all Sequences in this process with the same name and store, since the first of them
     was opened.
     """
     @property
@@ -817,7 +817,7 @@ class PublicIds:
             number: the key's number, from 0 to 61. Texts contain it, so give each key a different one. Default: 0.
 
         Raises:
-            InvalidOptionError: if the number is anything else.
+            InvalidOptionError: if the number is out of this range.
         """
     @property
     def prefix(self) -> str:
