@@ -28,14 +28,14 @@ fn colour_is_where_it_is_wanted() {
         assert!(output.status.success());
         stdout(&output).contains('\u{1b}')
     };
-    // A pipe is no terminal.
+    // A pipe is not a terminal.
     assert!(!is_coloured(&["decode", ID], &[]));
     assert!(is_coloured(&["decode", ID, "--color", "always"], &[]));
     assert!(is_coloured(&["--color=always", "decode", ID], &[("NO_COLOR", "1")]));
     assert!(is_coloured(&["decode", ID], &[("CLICOLOR_FORCE", "1")]));
     assert!(!is_coloured(&["decode", ID], &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
     assert!(!is_coloured(&["decode", ID, "--color", "never"], &[("CLICOLOR_FORCE", "1")]));
-    // What programs read has none.
+    // Output for programs has none.
     assert!(!is_coloured(&["decode", ID, "--json", "--color", "always"], &[]));
     assert!(!is_coloured(&["decode", ID, "--lines", "--color", "always"], &[]));
 }
@@ -62,7 +62,7 @@ fn lines_and_json() {
     assert!(prints(&["decode", "--json", "-l", "mastodon", "65536000"]).contains("\"fields\":{},"));
 }
 
-/// What is printed fast is what the core says.
+/// The fast output is the same as the core's.
 #[test]
 fn lines_are_what_the_core_says() {
     for preset in &polyflake::PRESETS {
@@ -172,7 +172,7 @@ fn a_column_of_csv() {
     }
 }
 
-/// What is printed of the input, and what is complained of, with an exit code.
+/// The output for an input, the complaints, and the exit code.
 fn decodes(arguments: &[&str], input: impl Into<Vec<u8>>) -> (i32, String, String) {
     let output = polyflake(&[&["decode"], arguments].concat()).write_stdin(input.into()).output().unwrap();
     (output.status.code().unwrap(), stdout(&output), stderr(&output))
@@ -186,7 +186,7 @@ fn a_byte_order_mark_is_no_part_of_a_name_or_an_object() {
     assert_eq!(decodes(&["--key", "id"], object.repeat(2)), (0, LINE.repeat(2), String::new()));
 }
 
-/// As `psql -At -F, ... | polyflake decode --column 1` has it.
+/// As in `psql -At -F, ... | polyflake decode --column 1`.
 #[test]
 fn a_first_line_whose_column_is_an_id_is_data() {
     for (column, rows) in [
@@ -195,25 +195,25 @@ fn a_first_line_whose_column_is_an_id_is_data() {
         ("1", format!("\"{ID}\",\"a\nb\"\n{ID}\n{ID},x,y\n")),
         ("1", format!("\u{feff}{ID},a\n{ID},b\n{ID},c\n")),
         ("2", format!("\u{feff}\"a\",{ID}\n\u{feff}b,{ID}\nc,\"\u{feff}{ID}\"\n")),
-        // Its first row has a number that is the column's too.
+        // Its first row contains a number that is also the column's.
         ("2", format!("2,{ID}\n2,{ID}\n2,{ID}\n")),
     ] {
         assert_eq!(decodes(&["--column", column], &*rows), (0, LINE.repeat(3), String::new()), "{rows:?}");
     }
     let tabs = format!("x\t{ID}\ny\t{ID}\n");
     assert_eq!(prints_of(&["decode", "--column", "2", "--delimiter", "\t"], &tabs), LINE.repeat(2));
-    // In whatever format IDs are.
+    // Whatever the IDs' format.
     for format in Format::ALL {
         let text = format.write(ID.parse().unwrap());
         let rows = format!("{text},a\n{text},b\n");
         assert_eq!(prints_of(&["decode", "--column", "1", "--text", format.name()], &rows), LINE.repeat(2));
     }
-    // A file without rows decodes to none, although nobody knows its columns.
+    // A file without rows decodes to nothing, although its columns are unknown.
     assert_eq!(decodes(&["--column", "1"], ""), (0, String::new(), String::new()));
     assert_eq!(decodes(&["--column", "1"], "\u{feff}"), (0, String::new(), String::new()));
 }
 
-/// It is shown as an ID or complained of, unless it can be nothing but names.
+/// Each value is shown as an ID or reported, unless it can only be a column name.
 #[test]
 fn a_first_line_is_never_lost() {
     for first in [
@@ -236,23 +236,23 @@ fn a_first_line_is_never_lost() {
     }
     let (_, _, said) = decodes(&["--column", "1"], format!("id2\n{ID}\n"));
     has(&said, &["line 1: `i` at position 1", "if this line has names, give --column a name"]);
-    // The way out where names have digits, or are words that an ID could be.
+    // The solution if names have digits, or are words that an ID could be.
     assert_eq!(prints_of(&["decode", "--column", "id2"], &format!("id2\n{ID}\n")), LINE);
     let base36 = Format::Base36.write(ID.parse().unwrap());
     assert_eq!(
         prints_of(&["decode", "--column", "id", "--text", "base36"], &format!("id\n{base36}\n")),
         LINE
     );
-    // A number is a column's number and never its name: here no first line is taken for names by it.
+    // A number means a column's number, never its name: with it, no first line counts as names.
     let (code, printed, said) = decodes(&["--column", "7"], format!("{ID},7\n{ID},8\n"));
     assert_eq!((code, &*printed), (14, ""), "{said}");
     has(&said, &["invalid_option: column is `7`; the first line has 2 columns"]);
-    // A name that is a number is an ID as any other.
+    // A name that is a number counts as an ID like any other.
     let of_2024 = prints(&["decode", "--lines", "2024"]);
     assert_eq!(prints_of(&["decode", "--column", "1"], &format!("2024,2025\n{ID},1\n")), of_2024 + LINE);
 }
 
-/// A quote that nobody closes would take all rows after it into its own.
+/// An unclosed quote would swallow all later rows.
 #[test]
 fn rows_behind_an_open_quote_are_not_lost() {
     let open = format!("{ID},a\n{ID},\"b\n{ID},c\n{ID},d\n");
@@ -262,19 +262,19 @@ fn rows_behind_an_open_quote_are_not_lost() {
         &said,
         &["polyflake: io: standard input: the quote in the row that begins in line 2 is never closed"],
     );
-    // One that is closed holds what it likes.
+    // A closed quote may contain anything.
     let (code, printed, said) = decodes(&["--column", "1"], format!("{ID},\"b\n,\"\"c\n\"\n{ID},\"\""));
     assert_eq!((code, printed, &*said), (0, LINE.repeat(2), ""));
 }
 
-/// As editors and spreadsheets of Windows write it before a text.
+/// As Windows' editors and spreadsheets write it before a text.
 #[test]
 fn a_byte_order_mark_is_no_part_of_an_id() {
     let marked = format!("\u{feff}{ID}");
     assert_eq!(prints(&["decode", "--lines", &marked]), LINE);
     has(&prints(&["decode", &marked]), &[ID, "as twitter"]);
     has(&prints(&["inspect", &marked]), &[ID, "as decimal"]);
-    // At the start, and where files were put together.
+    // At the start, and where files were joined.
     assert_eq!(prints_of(&["decode"], &format!("{marked}\r\n{marked}\n")), LINE.repeat(2));
     assert_eq!(prints_of(&["decode"], "\u{feff}"), "");
     assert_eq!(prints_of(&["decode"], "\u{feff}\r\n"), "");
@@ -295,7 +295,7 @@ fn a_byte_order_mark_is_no_part_of_an_id() {
     assert_eq!(prints_of(&["decode", "--column", "1"], &format!("{marked}\n{ID}\n")), LINE.repeat(2));
 }
 
-/// As PowerShell writes it with `>`.
+/// As PowerShell's `>` writes it.
 #[test]
 fn utf_16_is_refused_by_its_name() {
     for arguments in [&[][..], &["--column", "1"], &["--column", "id"], &["--key", "id"]] {
@@ -362,7 +362,7 @@ fn a_closed_pipe_ends_it_quietly() {
         .unwrap();
     drop(child.stdout.take());
     let mut input = child.stdin.take().unwrap();
-    // It may have ended before all is written.
+    // It may have ended before everything was written.
     let _ = input.write_all(format!("{ID}\n").repeat(100_000).as_bytes());
     drop(input);
     let output = child.wait_with_output().unwrap();
@@ -392,7 +392,7 @@ fn a_line_is_answered_before_the_next_is_there() {
     assert!(child.wait().unwrap().success());
 }
 
-/// Of what it reads, it keeps a line.
+/// It keeps only one line of its input.
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_is_bounded() {
@@ -441,7 +441,7 @@ fn ids_that_were_rounded_are_told() {
     let first: u64 = ID.parse().unwrap();
     // Each in another millisecond, with a sequence from anywhere.
     let ids: Vec<u64> = (0..50_u64).map(|n| first + (n << 22) + n * 997 % 4096).collect();
-    // A column whose sequences all begin at zero has lost nothing.
+    // A column whose sequences all start at zero has lost nothing.
     let zeros: Vec<u64> = (0..50_u64).map(|n| first + (n << 22)).collect();
     let text =
         |ids: &[u64], of: &dyn Fn(u64) -> String| ids.iter().map(|&id| of(id) + "\n").collect::<String>();
@@ -463,7 +463,7 @@ fn ids_that_were_rounded_are_told() {
     }
 }
 
-/// A line without an end is refused, not kept.
+/// An endless line is refused, not kept.
 #[test]
 fn a_line_has_a_longest() {
     let endless = "1".repeat(17 << 20);

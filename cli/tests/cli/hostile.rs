@@ -1,4 +1,4 @@
-//! Texts of a store, a file or a client that would do something to a terminal: clear it, draw a row, turn a name around.
+//! Texts from a store, a file or a client that would affect a terminal: clear it, draw a row, reverse a name.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -30,14 +30,14 @@ fn is_harmless(text: &str) -> bool {
     })
 }
 
-/// What it says to a terminal, on both streams, without its colours, and its exit code.
+/// Its output to a terminal, on both streams, without its colours, and its exit code.
 fn says(arguments: &[&str]) -> (Option<i32>, String) {
     says_of(arguments, "")
 }
 
 /// As [`says`], with standard input.
 fn says_of(arguments: &[&str], input: &str) -> (Option<i32>, String) {
-    // Else what looks like a colour is taken out, of whatever is printed.
+    // Otherwise everything that looks like a colour is removed from the output.
     let arguments = &[&["--color", "always"], arguments].concat();
     let output = polyflake(arguments).write_stdin(input).output().unwrap();
     let said = without_colours(&(stdout(&output) + &stderr(&output)));
@@ -62,7 +62,7 @@ fn change(file: &Path, statement: &str, text: &str) {
     assert!(changed > 0, "{statement}");
 }
 
-/// Gives nodes' records a hostile label and, with a time, a holder until then.
+/// Gives the records of nodes a hostile label and, if there is a time, a holder until then.
 fn label_nodes(file: &Path, held_until_ms: Option<u64>) {
     const NODES: &str = "kind <> 'counter' AND name <> 'head' AND name NOT LIKE 'section-%'";
     let connection = rusqlite::Connection::open(file).unwrap();
@@ -95,7 +95,7 @@ fn a_label_in_a_file_of_sqlite() {
         let (_, line) = says(&["leases", &url, "--json"]);
         assert_eq!(json(&line)["nodes"][0]["label"], HOSTILE);
     }
-    // Errors have it too.
+    // Errors contain it too.
     let (code, said) = says(&["leases", &url, "--reset", "7", "--yes"]);
     has(&said, &["lease_unavailable: node 7 is leased by ", SHOWN]);
     assert_eq!(code, Some(22));
@@ -115,11 +115,11 @@ fn a_counter_in_a_file_of_sqlite() {
     let (_, said) = says(&["counters", &url]);
     assert_eq!(said.lines().count(), 2, "{said}");
     has(&said, &[SHOWN]);
-    // The columns stand below each other as far as can be known.
+    // The columns are aligned as far as their widths are known.
     has(&said, &[&format!("orders{}", " ".repeat(SHOWN.chars().count() - "orders".len() + 2))]);
     let (_, lines) = says(&["counters", &url, "--json"]);
     assert!(lines.lines().any(|line| json(line)["name"] == HOSTILE), "{lines}");
-    // Questions have it.
+    // Questions contain it.
     for change in [&["--raise", NAME, "7"][..], &["--remove", "orders"]] {
         says(&[&["counters", &url], change].concat());
     }
@@ -207,7 +207,7 @@ fn what_is_read_or_given() {
     }
 }
 
-/// Also where no address belongs.
+/// Even where an address does not belong.
 #[test]
 fn a_password_is_told_nowhere() {
     let folder = tempfile::tempdir().unwrap();

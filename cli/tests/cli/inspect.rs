@@ -33,7 +33,7 @@ fn formats_are_tried_the_likeliest_first() {
     assert_eq!(first("01226N0640J7Q"), tsid);
     assert_eq!(first("0x1565a11f622f5000").0, "hex");
     assert_eq!(first("\"1541815603606036480n\",").1, ID);
-    // A layout of one's own is among them.
+    // Includes your own layout.
     let own = "timestamp:29|worker:21|sequence:13@1474300800000/1s";
     let found = json(&prints(&["inspect", "--json", "--layout", own, "180363646902239241"]));
     let fits = found["readings"][0]["fits"].as_array().unwrap();
@@ -79,7 +79,7 @@ fn what_is_nothing_is_3() {
         assert!(super::stdout(&output).contains(ID));
         has(&super::stderr(&output), &["`no id!`"]);
     }
-    // A word can be read as digits, but its time is none.
+    // A word can be read as digits, but not as a time.
     let output = super::polyflake(&["inspect", "hello"]).output().unwrap();
     assert_eq!(output.status.code(), Some(3));
     has(&super::stdout(&output), &["as base36", "unlikely"]);
@@ -99,7 +99,7 @@ fn ids_whose_epoch_is_that_of_unix() {
     assert_eq!((&fit["time"], &fit["fields"]["machine"]), (&"2026-01-01T00:00:00.000Z".into(), &42.into()));
     assert_eq!(fit["sequence"], 7);
     has(&prints(&["inspect", &id]), &["clickhouse", "machine 42, sequence 7", "snowflake-id"]);
-    // The IDs of others are not taken for one.
+    // Other kinds of IDs are not mistaken for one.
     let found = json(&prints(&["inspect", "--json", ID]));
     let fits = found["readings"][0]["fits"].as_array().unwrap();
     let fit = fits.iter().find(|fit| fit["layout"] == "clickhouse").unwrap();

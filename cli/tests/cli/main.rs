@@ -26,13 +26,13 @@ use std::time::Duration;
 
 use assert_cmd::Command;
 
-/// An ID that Twitter published, and what is in it.
+/// An ID that Twitter published, and its parts.
 const ID: &str = "1541815603606036480";
 const TIME: &str = "2022-06-28T16:07:40.105Z";
-/// A layout that gives as many IDs a second as anybody can print.
+/// A layout with more IDs a second than anybody can print.
 const ROOM: &str = "timestamp:40|worker:4|sequence:20@1735689600000/1ms";
 
-/// The command, without what the environment of the tests may say.
+/// The command, unaffected by the tests' environment.
 fn polyflake(arguments: &[&str]) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("polyflake"));
     for name in [
@@ -50,7 +50,7 @@ fn polyflake(arguments: &[&str]) -> Command {
     command
 }
 
-/// What it printed.
+/// Its standard output.
 fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
@@ -59,7 +59,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// What it prints where it succeeds and complains of nothing.
+/// Its output if it succeeds without complaints.
 fn prints(arguments: &[&str]) -> String {
     prints_of(arguments, "")
 }
@@ -72,7 +72,7 @@ fn prints_of(arguments: &[&str], input: &str) -> String {
     stdout(&output)
 }
 
-/// What it complains of where it fails with this exit code.
+/// Its complaint if it fails with this exit code.
 fn fails(arguments: &[&str], code: i32) -> String {
     let output = polyflake(arguments).write_stdin("").output().unwrap();
     let errors = stderr(&output);

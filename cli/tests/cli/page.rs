@@ -1,4 +1,4 @@
-//! docs/command.md: its examples run, and print what it says.
+//! docs/command.md: its examples run, and print what the page shows.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ pub(super) fn read(path: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
 }
 
-/// The commands of a block of `console`, each with the lines that it prints.
+/// The commands in a `console` block, each with the lines that it prints.
 pub(super) fn examples(page: &str) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     let mut is_block = false;
@@ -46,7 +46,7 @@ pub(super) fn run(command: &str, folder: &Path) -> Output {
         .unwrap()
 }
 
-/// `[..]` in what the page says stands for anything on its line.
+/// On the page, `[..]` stands for anything on its line.
 fn is_like(printed: &str, said: &str) -> bool {
     let mut pieces = said.split("[..]");
     let Some(mut rest) = pieces.next().and_then(|first| printed.strip_prefix(first)) else { return false };

@@ -1,4 +1,4 @@
-//! Help, completions, man pages, and what is wrong with a command line.
+//! Help, completions, man pages, and faults in a command line.
 
 use super::{fails, has, polyflake, prints};
 
@@ -52,7 +52,7 @@ fn completions_for_each_shell() {
         has(&prints(&["completions", shell]), &["polyflake"]);
     }
     has(&fails(&["completions", "tcsh"], 2), &["tcsh", "bash"]);
-    // A shell takes it.
+    // A shell accepts it.
     if let Ok(bash) = std::process::Command::new("bash").arg("--version").output() {
         assert!(bash.status.success());
         let script = format!("{}\ncomplete -p polyflake", prints(&["completions", "bash"]));
@@ -76,7 +76,7 @@ fn a_man_page_for_each_command() {
     has(&fails(&["man", "/dev/null/x"], 1), &["polyflake: io: /dev/null/x"]);
 }
 
-/// Runs it at a terminal, on which this is typed: the exit code and what the terminal shows.
+/// Runs it in a terminal, in which this is typed. Returns the exit code and the terminal's contents.
 #[cfg(target_os = "linux")]
 fn at_a_terminal(command: &str, typed: &str) -> (Option<i32>, String) {
     let program = assert_cmd::cargo::cargo_bin!("polyflake").display().to_string();

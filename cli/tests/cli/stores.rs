@@ -30,7 +30,7 @@ fn all(url: &str) {
     let node = number.to_string();
     has(&prints(&["leases", shop]), &["as twitter, leaf", "1 of ", &format!("node {node}"), "by holder"]);
 
-    // Changes ask, and without a terminal there is nobody to ask.
+    // Changes ask first, and without a terminal there is nobody to ask.
     for change in [&["--init"][..], &["--fence"], &["--reset", "3"]] {
         has(&fails(&[&["leases", shop], change].concat(), 2), &["polyflake: usage:", "add --yes"]);
     }
@@ -119,14 +119,14 @@ fn leases(url: &str) -> serde_json::Value {
     json(&text)
 }
 
-/// A stream of IDs on a lease, of which nobody reads more than the first.
+/// A stream of IDs on a lease, from which only the first one is read.
 struct Holder(std::process::Child);
 
 impl Holder {
     fn new(url: &str) -> Self {
         let mut child = Command::new(assert_cmd::cargo::cargo_bin!("polyflake"))
             .args(["next", "--forever"])
-            // Where other users do not see it.
+            // Where other users cannot see it.
             .env("POLYFLAKE_LEASE", url)
             .stdout(Stdio::piped())
             .spawn()
@@ -181,7 +181,7 @@ fn a_store_that_is_not_there_and_no_secret() {
         &["polyflake: invalid_option: the store's address:"],
     );
     has(&fails(&["leases"], 2), &["<URL>"]);
-    // Neither does help show what the environment has.
+    // Help does not show the environment either.
     let help = polyflake(&["leases", "--help"]).env("POLYFLAKE_STORE", "redis://:hunter2@h/0").output();
     assert!(!stdout(&help.unwrap()).contains("hunter2"));
 }

@@ -28,7 +28,7 @@ pub(super) fn terms() -> Terms {
     }
 }
 
-/// A store, a machine, and what they take the time to be.
+/// A store, a machine, and the times that they assume.
 struct Bench {
     store: Memory,
     terms: Terms,
@@ -107,7 +107,7 @@ impl Bench {
         }
     }
 
-    /// Goes on up to the first write of a node's record, which is not sent.
+    /// Continues up to the first write of a node's record, which is not sent.
     fn go_to_write(&mut self, acquisition: &mut Acquisition, now_ms: u64) -> Request {
         let terms = self.terms.clone();
         let mut request = acquisition.begin(&terms, &mut || self.random());
@@ -248,11 +248,11 @@ fn nodes_without_a_head_are_no_new_space() {
 #[test]
 fn a_store_that_can_forget_is_waited_for_unless_somebody_vouches() {
     let mut bench = Bench::that_forgets();
-    // Lead, thrice the difference of clocks, the store's granularity; and a bound's own tick.
+    // The lead, three times the difference of clocks, the store's granularity, and one tick.
     let fence = NOW + 31_000 + 3000 + 1 + 1;
     assert_eq!(bench.acquire(NOW), Err(Refusal::Fenced { in_ms: fence - NOW, why: Why::First }));
     assert_eq!(fenced(&bench.acquire(fence - 1)), Some(1));
-    // Also after an attempt that had to wait.
+    // Even after an attempt that had to wait.
     bench.terms.is_init = true;
     assert_eq!(bench.acquire(NOW + 1).unwrap().start, 0);
     assert_eq!((bench.head().fence, bench.head().why), (0, Why::First));
@@ -335,7 +335,7 @@ fn a_larger_difference_than_the_spaces_is_refused() {
     bench.terms.clock_difference_ms = 1001;
     let refusal = Refusal::DifferenceTooLarge { difference_ms: 1001, of_space_ms: 1000 };
     assert_eq!(bench.acquire(NOW), Err(refusal));
-    // Nobody asked for it: the space's holds, for the comparison of the clocks too.
+    // Nobody asked for it, so the space's value applies, also when comparing the clocks.
     bench.terms.is_difference_default = true;
     bench.acquire(NOW).unwrap();
     bench.local_ahead_ms = 1001;
@@ -344,7 +344,7 @@ fn a_larger_difference_than_the_spaces_is_refused() {
     (bench.local_ahead_ms, bench.terms.is_difference_default) = (0, false);
     bench.terms.clock_difference_ms = 10;
     bench.acquire(NOW).unwrap();
-    // The space's counts: it has expired at 30 000.
+    // The space's value counts: it has expired at 30 000.
     assert_eq!(bench.head().difference_ms, 1000);
 }
 
@@ -355,7 +355,7 @@ fn nodes_are_handed_out_once_and_the_next_is_told_who_frees_first() {
     let first = nodes[0];
     nodes.sort_unstable();
     assert_eq!(nodes, [0, 1, 2, 3]);
-    // Free only once more than the difference of clocks has passed since it expired.
+    // Free only after more than the difference of clocks has passed since it expired.
     for now in [NOW + 10, NOW + 31_000] {
         let at_ms = NOW + 31_001;
         let first = Some(FreesFirst { node: first, label: "here".to_owned(), at_ms, in_ms: at_ms - now });
@@ -460,7 +460,7 @@ fn an_unclear_acquisition_is_written_once_more() {
         let Request::PutNode { node, new, .. } = put else { panic!() };
         let held = bench.go(&mut acquisition, NOW + 9).unwrap();
         assert_eq!((held.node, held.token, held.reserved_until), (node, new.token, new.reserved_until));
-        // What comes after is another acquisition.
+        // Anything after this is another acquisition.
         let next = bench.go(&mut acquisition, NOW + 9).unwrap();
         assert!(next.node != held.node && next.token != held.token);
     }
@@ -493,7 +493,7 @@ fn an_acquisition_that_another_store_acknowledged_gives_nothing() {
     bench.send(&put, NOW);
     let fence = NOW + 34_002;
     assert_eq!(fenced(&bench.go(&mut acquisition, NOW)), Some(fence - NOW));
-    // It is nobody's, although its expiry has not come: nobody has issued with it.
+    // It belongs to nobody, although its expiry has not come: nobody has issued with it.
     bench.store.head.as_mut().unwrap().fence = NOW + 1;
     let held = bench.go(&mut acquisition, NOW + 1).unwrap();
     assert_eq!(held.start, NOW + 1);
@@ -510,7 +510,7 @@ fn a_store_that_kept_all_is_the_same_and_its_head_says_so() {
     assert_eq!((&*bench.head().incarnation, bench.head().fence, bench.head().why), ("1*", 0, Why::First));
     assert_eq!((held.reserved_until, &held.known.head), (NOW + 71_001, bench.head()));
 
-    // Another holder finds another head and the same fence, and its record: nothing is cut, whatever the time.
+    // Another holder finds another head with the same fence, and its record: nothing is cut, whatever the time.
     let record = bench.store.nodes[&0].clone();
     bench.store.nodes.insert(0, Node { version: other.version, ..record });
     assert_eq!(bench.renew(&mut other, NOW + 90_000), EXTENDED);
@@ -544,7 +544,7 @@ fn a_renewal_never_moves_the_expiry_back() {
     bench.local_ahead_ms = 0;
     assert_eq!(bench.store.nodes[&0].expires_ms, NOW + 30_000);
     assert!(matches!(bench.acquire(NOW + 31_000), Err(Refusal::NoneFree { .. })));
-    // Nor one that counts from a store's clock that is behind.
+    // Nor does one that counts from a store's clock that is behind.
     bench.store_ahead_ms = -1500;
     assert!(matches!(bench.renew(&mut held, NOW + 1200), Ok(Renewed::Extended { .. })));
     assert_eq!((held.expires_ms, held.is_alone_for_ms()), (NOW + 30_000, 27_800));
@@ -568,20 +568,20 @@ fn bounds_count_from_the_lower_clock_and_fences_from_the_higher() {
     assert!(fenced(&bench.acquire(NOW + 6001)).is_some());
     assert!(bench.head().fence > held.reserved_until, "{:?}", bench.head());
 
-    // And where this machine's clock is ahead.
+    // And if this machine's clock is ahead.
     let ahead = Bench { local_ahead_ms: 3800, store: replica.clone(), ..bench };
     let mut bench = ahead;
     let mut held = Bench::renewed_from(&replica);
     assert!(matches!(bench.renew(&mut held, NOW + 3000), Ok(Renewed::Extended { clock: Some(_) })));
     assert_eq!((held.reserved_until, held.expires_ms), (NOW + 3000 + 13_001, NOW + 3000 + 12_000));
     bench.take_over(&replica);
-    // Lead, thrice the difference, the granularity, and a tick, from this clock.
+    // The lead, three times the difference, the granularity, and a tick, from this clock.
     assert!(matches!(bench.renew(&mut held, NOW + 4000), Ok(Renewed::Extended { .. })));
     assert_eq!(bench.head().fence, NOW + 4000 + 3800 + 13_000 + 600 + 1 + 1);
 }
 
 impl Bench {
-    /// The lease that the only record is of.
+    /// The lease of the only record.
     fn renewed_from(store: &Memory) -> Held {
         let (head, record) = (store.head.clone().unwrap(), store.nodes[&0].clone());
         Held {
@@ -658,10 +658,10 @@ fn what_another_has_is_lost() {
     let was = held.reserved_until;
     assert_eq!(bench.renew(&mut held, NOW + 40_000), Ok(Renewed::Lost));
     assert_eq!(held.reserved_until, was, "what was reserved may be issued");
-    // Nor does it give back what is another's.
+    // Nor does it give back another process's lease.
     bench.release(&held, NOW, NOW + 40_000);
     assert_eq!(bench.store.nodes[&held.node].version, other.version);
-    // Also where the other has given it back.
+    // Even if the other has given it back.
     bench.release(&other, 0, NOW + 40_000);
     assert_eq!(bench.renew(&mut held, NOW + 40_000), Ok(Renewed::Lost));
     assert_eq!(bench.head().why, Why::First, "nothing was lost");
@@ -669,7 +669,7 @@ fn what_another_has_is_lost() {
 
 #[test]
 fn after_a_loss_only_those_who_surely_have_not_expired_renew() {
-    // Thirty seconds, less twice the difference of clocks and the granularity.
+    // Thirty seconds, minus twice the difference of clocks and the granularity.
     let last = 27_998;
     let was_leased = || {
         let mut bench = Bench::new().of_one();
@@ -707,7 +707,7 @@ fn a_coarse_clock_is_allowed_for() {
     assert_eq!(held.expires_ms, NOW + 30_000);
     let store = bench.store.clone();
     bench.take_over(&store);
-    // Behind by as much as it may be, at 500 ms past the expiry. It says 30 000.
+    // As far behind as it may be, at 500 ms past the expiry. It says 30 000.
     bench.local_ahead_ms = -520;
     assert_eq!(bench.renew(&mut held, NOW + 30_500), Ok(Renewed::Lost));
     assert_eq!(bench.head().fence, NOW + 30_000 + 31_000 + 30 + 1000 + 1);
@@ -799,7 +799,7 @@ fn a_bound_comes_down_to_a_fence_below_it() {
     let next = renewal.step(&terms, &mut held, &received, &mut || 9).unwrap();
     assert!(matches!(next, Next::Ask(Request::PutNode { .. })));
     assert_eq!(held.reserved_until, NOW + 5);
-    // What was another's by then is not had again.
+    // A lease that was another's by then is not taken back.
     let mut held = held_then;
     bench.store.nodes.get_mut(&0).unwrap().token = 3;
     bench.store.nodes.get_mut(&0).unwrap().version = 3;
@@ -813,7 +813,7 @@ fn a_release_frees_at_once_and_takes_back_what_was_not_issued() {
     let mut bench = Bench::new().of_one();
     let mut held = bench.acquire(NOW).unwrap();
     bench.renew(&mut held, NOW + 10_000).unwrap();
-    // Also where the reply to the last renewal was lost.
+    // Even if the reply to the last renewal was lost.
     let (_, request) = bench.begin(&mut held, NOW + 11_000);
     bench.send(&request, NOW + 11_000);
     bench.release(&held, NOW + 12_000, NOW + 12_000);

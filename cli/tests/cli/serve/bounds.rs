@@ -1,4 +1,4 @@
-//! Clients that mean no good, or cannot do better.
+//! Clients with bad intentions, and slow ones.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -30,10 +30,10 @@ fn what_is_no_command_ends_only_its_connection() {
         (&large, "at most 65536 bytes"),
     ] {
         let answer = String::from_utf8(Server::raw(resp, bytes)).unwrap();
-        // Where it had not read all, the system may have thrown the answer away.
+        // If it had not read everything, the system may have discarded the answer.
         assert!(answer.contains(part) || (answer.is_empty() && bytes.len() > 50_000), "{part}: {answer}");
     }
-    // What is odd but right.
+    // Requests that are odd but correct.
     let typed = Server::raw(resp, b"\r\n  PING  \r\n*0\r\n*1\r\n$4\r\nPING\r\nQUIT\r\nPING\r\n");
     assert_eq!(String::from_utf8(typed).unwrap(), "+PONG\r\n+PONG\r\n+OK\r\n");
     let echoed = Server::raw(resp, b"*2\r\n$4\r\nECHO\r\n$2\r\n\xff\xfe\r\nQUIT\r\n");
@@ -51,7 +51,7 @@ fn what_is_no_command_ends_only_its_connection() {
     ] {
         let mut stream = TcpStream::connect(server.http.unwrap()).unwrap();
         let _ = stream.write_all(bytes);
-        // It may have closed the connection by now.
+        // It may have closed the connection already.
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
@@ -156,7 +156,7 @@ fn more_connections_than_may_be_wait_for_one_to_end() {
 fn connections_that_do_nothing_are_closed() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::in_folder(folder.path(), &["--idle", "1"]);
-    // It returns once the server closes.
+    // This returns once the server closes the connection.
     let (http, resp) = (server.http.unwrap(), server.resp.unwrap());
     for (address, bytes) in [
         (resp, &b""[..]),
@@ -169,7 +169,7 @@ fn connections_that_do_nothing_are_closed() {
     }
     let mut stream = TcpStream::connect(server.admin.unwrap()).unwrap();
     stream.read_to_end(&mut Vec::new()).unwrap();
-    // A command that never becomes whole, however often some of it comes.
+    // A command that never becomes complete, however often a part of it arrives.
     let mut slow = TcpStream::connect(resp).unwrap();
     slow.write_all(b"*2\r\n$4\r\nINCR\r\n$50000\r\n").unwrap();
     while slow.write_all(b"x").is_ok() {
@@ -178,7 +178,7 @@ fn connections_that_do_nothing_are_closed() {
     let _: u64 = ::redis::cmd("INCR").arg("snowflake").query(&mut redis(&server, "")).unwrap();
 }
 
-/// More of them than there are places, on all listeners.
+/// More clients than there are places, on all listeners.
 #[test]
 fn strangers_are_in_nobodys_way() {
     let folder = tempfile::tempdir().unwrap();
@@ -205,14 +205,14 @@ fn strangers_are_in_nobodys_way() {
     assert_eq!(server.of_admin("/readyz").0, 200);
     assert!(server.of_admin("/metrics").1.contains("polyflake_ready"));
     assert_eq!(server.of_admin("/v1/ids/orders").0, 404);
-    // Who was admitted stays, and who has the token gets in.
+    // Admitted clients stay, and a client with the token gets in.
     let incr = |client: &mut ::redis::Connection| ::redis::cmd("INCR").arg("orders").query::<u64>(client);
     assert_eq!(incr(&mut before).unwrap(), 1);
     assert_eq!(incr(&mut client.get_connection().unwrap()).unwrap(), 2);
     let given =
         http().get(server.url("/v1/ids/orders?format=text")).header("Authorization", "Bearer hunter2");
     assert_eq!(given.call().unwrap().body_mut().read_to_string().unwrap(), "3\n");
-    // They are all sent away, long before --idle.
+    // All are sent away, long before --idle.
     for mut stream in strangers {
         let _ = stream.read_to_end(&mut Vec::new());
     }
@@ -226,11 +226,11 @@ fn strangers_are_in_nobodys_way() {
     assert_eq!(incr(&mut before).unwrap(), 4);
 }
 
-/// A head that has begun must become whole, though connections may do nothing for longer.
+/// A head that has begun must become complete, though connections may be idle for longer.
 #[test]
 fn an_unfinished_head_is_not_waited_for() {
     let server = Server::new(&["--uuid", "ids=7", "--idle", "600"]);
-    // It returns once the server closes.
+    // This returns once the server closes the connection.
     Server::raw(server.http.unwrap(), b"GET /healthz HTTP/1.1\r\n");
     assert_eq!(server.get("/healthz").0, 200);
 }
@@ -251,7 +251,7 @@ fn an_address_has_only_so_many_connections() {
     has(&log, &["was not accepted: 127.0.0.1:", "as many connections as one address may have"]);
 }
 
-/// The store's connection comes back though clients have all files that they can.
+/// The store's connection returns even if clients have all the files that they can have.
 #[test]
 fn files_are_kept_for_the_store() {
     let mut store = Redis::new();
@@ -282,7 +282,7 @@ fn files_are_kept_for_the_store() {
     assert!(log.matches("was not accepted").count() < 10, "{log}");
 }
 
-/// A second a guess, and no longer than a stranger may stay.
+/// One guess per second, and no longer than a stranger may stay.
 #[test]
 fn a_token_is_not_guessed() {
     let folder = tempfile::tempdir().unwrap();

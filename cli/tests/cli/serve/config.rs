@@ -1,4 +1,4 @@
-//! What a server is told, and what is wrong with that.
+//! The server's configuration, and faults in it.
 
 use std::fs;
 use std::path::Path;
@@ -150,7 +150,7 @@ fn alone_it_serves_this_host_only() {
     assert!(again.ids("/v1/ids/snowflake?format=text")[0] > first);
     assert!(again.terminate().0.success());
 
-    // As docs/any-language.md starts it: what needs the file has Snowflakes beside it, and nothing else has.
+    // As in docs/any-language.md: a generator that needs the file gets Snowflakes beside it; others do not.
     let counter = Server::start(&mut alone(&["--http", "127.0.0.1:0", "--counter", "orders"]));
     assert!(counter.ids("/v1/ids/snowflake?format=text")[0] > first);
     assert_eq!(counter.ids("/v1/ids/orders?format=text"), [1]);
@@ -158,7 +158,7 @@ fn alone_it_serves_this_host_only() {
     has(&uuids.get("/v1/ids/snowflake").1, &["there are ids; --lease URL adds it"]);
 }
 
-/// Servers with a file each, or with the same node, would give the same IDs.
+/// Servers with separate files, or with the same node, would give the same IDs.
 #[test]
 fn what_is_of_this_host_is_not_for_others() {
     let folder = tempfile::tempdir().unwrap();
@@ -183,7 +183,7 @@ fn what_is_of_this_host_is_not_for_others() {
     let text = fs::read_to_string(&config).unwrap().replace("snowflake", "counter");
     fs::write(&config, text).unwrap();
     refused(&["--config", &config], "`fixed` keeps its store in a file");
-    // This host's programs, with or without --only-instance, and what is unique without a store.
+    // For programs on this host, with or without --only-instance, and for generators that are unique without a store.
     Server::start(command().args(["--http", "127.0.0.1:0", "--lease", &lease]));
     Server::start(command().args(open).args(["--only-instance", "--lease", &lease]));
     Server::start(command().args(open).args(["--uuid", "request=7"]));

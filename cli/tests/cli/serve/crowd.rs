@@ -1,4 +1,4 @@
-//! Very many clients, and slow ones: what the server holds for them is bounded.
+//! Very many clients, and slow ones: the server's memory for them is bounded.
 
 use std::collections::HashSet;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -12,12 +12,12 @@ use super::super::servers::redis::Redis;
 use super::{Server, eventually, redis};
 
 const IDLE: usize = 10_000;
-/// MiB that the server may ever have, which is about twice what it was seen to have.
+/// The most MiB that the server may use, about twice the highest amount observed.
 const MOST: u64 = 250;
 const GET: &[u8] = b"GET /v1/ids/orders?format=text HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
 const INCR: &[u8] = b"INCR orders\r\n";
 
-/// MiB of the server that are in memory, and the most that ever were.
+/// The MiB that the server has in memory, and the most it ever had.
 fn memory(server: &Server) -> (u64, u64) {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
     let mib = |name: &str| {
@@ -39,7 +39,7 @@ fn allow_files(wanted: u64) {
     raised.unwrap_or_else(|error| panic!("this test opens {wanted} files: raise `ulimit -Hn`: {error}"));
 }
 
-/// The number in an answer, which comes whole.
+/// The number in an answer that arrives in one piece.
 fn number(stream: &mut TcpStream) -> u64 {
     let (mut answer, mut part) = (Vec::new(), [0; 1024]);
     loop {
@@ -60,7 +60,7 @@ fn number(stream: &mut TcpStream) -> u64 {
     }
 }
 
-/// Waits until it has no more connections than this one asks with.
+/// Waits until this is its only connection.
 fn wait_until_alone(server: &Server) {
     let start = Instant::now();
     loop {
@@ -78,7 +78,7 @@ fn wait_until_alone(server: &Server) {
     }
 }
 
-/// Each number is asked of the store, which does not answer.
+/// Each number needs the store, which does not answer.
 #[cfg(target_os = "linux")]
 #[test]
 fn clients_that_wait_for_a_store_hold_no_thread_each() {
@@ -109,7 +109,7 @@ fn clients_that_wait_for_a_store_hold_no_thread_each() {
     assert!(during <= before + 2, "{before} threads, and {during} while {WAITING} clients wait");
 }
 
-/// What they ask for is more than there may be, and comes back once they are gone.
+/// They request more than the limit allows, and the memory is free again once they are gone.
 #[test]
 fn answers_that_nobody_reads_have_a_budget() {
     const MIB: u64 = 16;
@@ -131,7 +131,7 @@ fn answers_that_nobody_reads_have_a_budget() {
             stream
         })
         .collect();
-    // Some are told to wait, and small requests go on.
+    // Some are told to wait, and small requests are still answered.
     eventually(|| server.get("/v1/ids/orders?n=10000").1.contains("\"busy\""));
     assert_eq!(server.ids("/v1/ids/orders?format=text").len(), 1);
     redis::cmd("INCR").arg("orders").query::<u64>(&mut redis(&server, "")).unwrap();
@@ -147,7 +147,7 @@ fn answers_that_nobody_reads_have_a_budget() {
     assert!(peak < before + 3 * MIB, "{peak} MiB");
 }
 
-/// Each has sent all that it may.
+/// Each has sent as much as it may.
 #[test]
 #[ignore = "it opens 7,000 connections"]
 fn clients_without_the_token_cost_little() {
@@ -181,7 +181,7 @@ fn clients_without_the_token_cost_little() {
     drop((first, others));
     let each = after.saturating_sub(before) * 1024 / COUNT as u64;
     println!("{each} KiB each");
-    // More than half of it is what they sent.
+    // More than half of it is the bytes they sent.
     assert!(each <= 8, "{each} KiB each");
 }
 
@@ -200,7 +200,7 @@ fn ten_thousand_idle_connections() {
         stream.write_all(request).unwrap();
         assert!(given.insert(number(stream)));
     };
-    // Each has been served once, so that the server has all that it holds for one.
+    // Each has been served once, so the server holds everything for each that it ever holds.
     let mut idle: Vec<_> = kinds
         .iter()
         .cycle()
@@ -215,7 +215,7 @@ fn ten_thousand_idle_connections() {
     for (address, request) in kinds.iter().cycle().take(50) {
         ask(&mut TcpStream::connect(address).unwrap(), request);
     }
-    // And those that did nothing still can.
+    // And idle clients can still send.
     for (stream, request) in &mut idle {
         ask(stream, request);
     }
@@ -254,11 +254,11 @@ fn clients_that_never_read() {
     while quiet < 40 {
         quiet += 1;
         for (stream, requests, sent) in &mut clients {
-            // Where it waited for too long it is closed.
+            // After too long a wait, it is closed.
             while let Ok(more) = stream.write(&requests[*sent % requests.len()..]) {
                 *sent += more;
                 quiet = 0;
-                // A server that put replies off would have 200 GB of them by then.
+                // A server that queued replies would have 200 GB of them by then.
                 assert!(*sent < 32 << 20, "it reads without end");
             }
         }
@@ -268,7 +268,7 @@ fn clients_that_never_read() {
         thread::sleep(Duration::from_millis(25));
     }
     let (with_all, _) = memory(&server);
-    // It gives them up, though they are still there.
+    // It gives them up, although they still exist.
     wait_until_alone(&server);
     let (after, peak) = memory(&server);
     let sent = clients.iter().map(|(.., sent)| sent).max().unwrap() >> 10;

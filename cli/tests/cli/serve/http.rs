@@ -1,4 +1,4 @@
-//! Requests of HTTP.
+//! HTTP requests.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ fn ids_in_each_form() {
     let all = ["--counter", "orders", "--uuid", "random=4", "--uuid", "sorted=7", "--object-id", "object"];
     let server = Server::in_folder(folder.path(), &[&all[..], &["--sequences", "inbox"]].concat());
 
-    // Snowflakes, which wait for the clock where one tick has too few.
+    // Snowflakes, which wait for the clock if one tick has too few.
     let first = ids(&server.ok("/v1/ids/snowflake"));
     let more = server.ids("/v1/ids/snowflake?n=10000&format=text");
     assert_eq!((first.len(), more.len()), (1, 10_000));
@@ -29,7 +29,7 @@ fn ids_in_each_form() {
     let with_layout = json(&server.ok("/v1/decode/175928847299117063?layout=discord"));
     assert_eq!(with_layout["time"], "2016-04-30T11:18:25.796Z");
 
-    // Counters, in every form.
+    // Counters, in every format.
     assert_eq!(ids(&server.ok("/v1/ids/orders?n=3")), ["1", "2", "3"]);
     let accept = |accept: &str| {
         let mut response =
@@ -94,7 +94,7 @@ fn what_operators_browsers_and_clients_of_leaf_ask() {
     let said = promtool.wait_with_output().unwrap();
     let text = super::super::stdout(&said) + &super::super::stderr(&said);
     assert!(said.status.success() && text.is_empty(), "{text}");
-    // What browsers are told.
+    // Headers for browsers.
     let page = http().get(server.url("/")).call().unwrap();
     assert_eq!(page.headers()["x-content-type-options"], "nosniff");
     has(
@@ -122,14 +122,14 @@ fn the_description_has_the_paths_of_the_page() {
     }
 }
 
-/// Those of the libraries that it is made of, too.
+/// Even those from the libraries it is built on.
 #[test]
 fn every_error_is_json_with_its_name() {
     let server = Server::new(&["--uuid", "ids=7"]);
     for (path, status, error, part) in [
         ("/v1/ids/ids?count=5", 400, "invalid_option", "no parameter `count`; there are n, format, key"),
         ("/v1/ids/ids?n=1&n=2", 400, "invalid_option", "n is given twice"),
-        // Else these two were one key.
+        // Otherwise these two would be one key.
         ("/v1/ids/ids?key=%ff", 400, "invalid_request", "percent-encoded"),
         ("/v1/ids/ids?key=%fe", 400, "invalid_request", "percent-encoded"),
         ("/v1/ids/ids?key=%zz", 400, "invalid_request", "percent-encoded"),
@@ -164,11 +164,11 @@ fn every_error_is_json_with_its_name() {
     }
     let long = [b"GET / HTTP/1.1\r\nX: ".to_vec(), vec![b'x'; 70_000]].concat();
     let answer = String::from_utf8(Server::raw(server.http.unwrap(), &long)).unwrap();
-    // Where it had not read all, the system may have thrown the answer away.
+    // If it had not read everything, the system may have discarded the answer.
     assert!(answer.is_empty() || answer.contains("\"request_header_fields_too_large\""), "{answer}");
 }
 
-/// Which may have more in its address than clients are to know.
+/// Its address may contain more than clients may know.
 #[test]
 fn clients_do_not_learn_where_the_store_is() {
     let (mut store, folder) = (Redis::new(), tempfile::tempdir().unwrap());
@@ -240,7 +240,7 @@ fn what_cannot_be() {
     assert_eq!(posted.body_mut().read_to_string().unwrap(), "2\n3\n");
 }
 
-/// In a browser on this host, a page of another site gets no IDs and uses none up.
+/// In a browser on this host, a page from another site gets no IDs and uses none up.
 #[test]
 fn pages_of_other_sites_get_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -288,12 +288,12 @@ fn pages_of_other_sites_get_nothing() {
     {
         assert_eq!(ask(headers), (200, format!("{}\n", number + 1)), "{headers:?}");
     }
-    // Probes and the page are for everybody.
+    // Probes and the page are for everyone.
     for path in ["/healthz", "/readyz", "/"] {
         let asked = http().get(server.url(path)).header("Host", "evil.example").call().unwrap();
         assert_eq!(asked.status(), 200, "{path}");
     }
-    // Who has the token is no page of a stranger's.
+    // Anyone with the token is not a stranger's page.
     let token = folder.path().join("token");
     std::fs::write(&token, "hunter2").unwrap();
     let server = Server::new(&["--uuid", "ids=7", "--token-file", token.to_str().unwrap()]);

@@ -1,4 +1,4 @@
-//! Several servers, and what becomes of leases.
+//! Several servers, and what happens to leases.
 
 use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -25,7 +25,7 @@ fn two_servers_on_a_redis_give_nothing_twice() {
     two(&format!("{}?init=always", store.url()));
 }
 
-/// Two servers, clients of both at once, and one that is killed and begins again.
+/// Two servers, clients that use both at once, and a server that is killed and restarted.
 fn two(lease: &str) {
     let begin = || Server::new(&["--lease", lease, "--counter", "orders"]);
     let servers = [begin(), begin()];
@@ -55,7 +55,7 @@ fn clients(servers: &[Server; 2]) -> [Vec<u64>; 2] {
                 numbers.push(redis::cmd("INCR").arg(name).query::<u64>(&mut connection).unwrap());
             }
         }
-        // A block is one run, which nobody else has any of.
+        // A block is one run, which nobody else has any part of.
         let last: u64 = redis::cmd("INCRBY").arg("orders").arg(20).query(&mut connection).unwrap();
         got[1].extend(last - 19..=last);
         got
@@ -96,7 +96,7 @@ fn a_beginning_that_fails_gives_the_lease_back() {
     assert!(!output.status.success());
     has(&stderr(&output), &["/nowhere/x"]);
     assert_eq!(held(&url), 0);
-    // Or is ended by a signal while a second generator waits for its store.
+    // Or a signal ends it while a second generator waits for its store.
     let waits = format!("{second}lease = \"redis://127.0.0.1:1/0?ttl=1h\"\n");
     let mut child = begin(&waits).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap());
@@ -169,16 +169,16 @@ fn one_of_two_servers_gives_sequences_and_the_other_stands_by() {
     eventually(|| second.get("/v1/ids/inbox?key=alice").1.contains("10.0.0.7:8080"));
     let (status, body) = second.get("/v1/ids/inbox?key=alice");
     assert_eq!((status, json(&body)["error"].as_str()), (503, Some("lease_unavailable")));
-    // What needs no such lease it gives, and it is ready.
+    // It gives everything that needs no such lease, and is ready.
     assert_eq!((second.get("/v1/ids/snowflake").0, second.get("/readyz").0), (200, 200));
-    // For what does, only the owner is.
+    // For the rest, only the owner is ready.
     assert_eq!((first.get("/readyz/inbox").0, second.get("/readyz/snowflake").0), (200, 200));
     assert_eq!((second.get("/readyz/inbox").0, second.get("/readyz/other").0), (503, 404));
     let metrics = second.of_admin("/metrics").1;
     has(&metrics, &["polyflake_ready{generator=\"inbox\"} 0"]);
     has(&metrics, &["polyflake_ready{generator=\"snowflake\"} 1"]);
     assert!(first.terminate().0.success());
-    // It takes over though nobody asks it.
+    // It takes over although nobody asks it.
     eventually(|| second.get("/readyz/inbox").0 == 200);
     let number = loop {
         let (status, body) = second.get("/v1/ids/inbox?key=alice&format=text");
@@ -237,7 +237,7 @@ fn a_port_that_somebody_has_is_an_error_before_any_store_is_asked() {
     has(&stderr(&output), &[&*address, "in use"]);
 }
 
-/// And what needs no store goes on.
+/// And generators without a store continue.
 #[test]
 fn a_counter_whose_store_is_down_is_not_ready() {
     let (mut store, folder) = (Redis::new(), tempfile::tempdir().unwrap());
@@ -279,6 +279,6 @@ fn it_is_not_ready_while_its_lease_is_lost() {
     let (status, body) = server.get("/v1/ids/snowflake");
     assert_eq!((status, json(&body)["error"].as_str()), (503, Some("lease_lost")));
     assert_eq!(server.get("/healthz").0, 200);
-    // Others go on where the store is not needed.
+    // Other generators continue if they do not need the store.
     assert_eq!(server.get("/v1/decode/1541815603606036480").0, 200);
 }

@@ -1,4 +1,4 @@
-//! A minute in which servers and their store are killed, with clients that go on.
+//! For a minute, servers and their store are killed while clients continue.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,14 +18,14 @@ const SECONDS: u64 = 60;
 /// Says another number of seconds.
 const VARIABLE: &str = "POLYFLAKE_SERVICE_SECONDS";
 const CLIENTS: usize = 10;
-/// Between two events, so that clients settle.
+/// The time between two events, so that clients settle.
 const PAUSE: Duration = Duration::from_millis(500);
-/// After which a client takes a request for lost.
+/// After this, a client takes a request for lost.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// After which the test is stuck. A server that starts after a restart of Redis waits for a TTL.
+/// After this, the test is stuck. A server that starts after Redis restarted waits for a TTL.
 const STUCK: Duration = Duration::from_secs(120);
 const OPTIONS: &str = "ttl=10s&wait=60s";
-/// More than all clients can have under way when something happens.
+/// More than all clients can have in progress when something happens.
 const SOME: u64 = 100;
 
 const SNOWFLAKE: usize = 0;
@@ -39,7 +39,7 @@ fn nothing_twice_in_a_minute_of_kills() {
     let seconds = std::env::var(VARIABLE).map_or(SECONDS, |text| text.parse().unwrap());
     let mut store = Redis::new();
     assert!(store.cli(&["CONFIG", "GET", "appendfsync"]).contains("always"));
-    // Vouched once, so that no server is told that it is the first.
+    // Declared once, so that no server waits as the first one.
     let lease = format!("{}?{OPTIONS}", store.url());
     prints(&["leases", &lease, "--init", "--yes"]);
     let places = [(); 2].map(|()| Place { http: free_port(), resp: free_port(), lease: lease.clone() });
@@ -48,7 +48,7 @@ fn nothing_twice_in_a_minute_of_kills() {
     let (mut times, mut logs) = (BTreeMap::new(), Vec::new());
     let mut happened = |what: &'static str| *times.entry(what).or_insert(0) += 1;
     let tallies = thread::scope(|scope| {
-        // Where it fails, the clients end too.
+        // If it fails, the clients end too.
         let _end = EndAtDrop(&field.ends);
         let mut servers = [0, 1].map(|n| Some(places[n].begin()));
         let field = &field;
@@ -56,13 +56,13 @@ fn nothing_twice_in_a_minute_of_kills() {
             (0..CLIENTS).map(|n| scope.spawn(move || Client::new(field, n).run())).collect();
         let mut tallies = Vec::new();
         let end = Instant::now() + Duration::from_secs(seconds);
-        // All of it at least once.
+        // Everything at least once.
         loop {
             for (signal, what) in [(Signal::KILL, "servers killed"), (Signal::TERM, "servers terminated")] {
                 for n in [0, 1] {
                     let server = servers[n].take().unwrap();
                     server.signal(signal);
-                    // The other serves whatever is asked.
+                    // The other one answers every request.
                     field.more(1 - n, SNOWFLAKE);
                     field.more(1 - n, ORDERS);
                     thread::sleep(PAUSE);
@@ -78,7 +78,7 @@ fn nothing_twice_in_a_minute_of_kills() {
             }
             store.server.kill();
             happened("the store killed");
-            // A lease goes on for a while without its store. Clients soon wait for numbers, so one more asks.
+            // A lease continues for a while without its store. Clients soon wait for numbers, so another one asks.
             let mut another = Client::new(field, CLIENTS);
             for n in [0, 1] {
                 assert!(another.ask(n, SNOWFLAKE, Request::Ids(1), 0), "{:?}", another.tally.failed);
@@ -146,7 +146,7 @@ fn what_comes_twice_is_counted() {
     assert_eq!(count(vec![(1, 10), (3, 4), (10, 12), (12, 12)]), (16, 4));
 }
 
-/// Where a server is, however often it is started again.
+/// A server's address, however often it is restarted.
 struct Place {
     http: u16,
     resp: u16,
@@ -161,7 +161,7 @@ impl Place {
     }
 }
 
-/// What clients share.
+/// Shared by the clients.
 struct Field<'a> {
     places: &'a [Place; 2],
     /// Requests that were answered, by server and generator.
@@ -200,11 +200,11 @@ struct Tally {
 
 #[derive(Clone, Copy)]
 enum Request {
-    /// IDs, as many as this.
+    /// This many IDs.
     Ids(u64),
     /// IDs one at a time, all asked for at once.
     Pipeline(usize),
-    /// Numbers that follow each other.
+    /// Consecutive numbers.
     Block(u64),
 }
 
@@ -224,7 +224,7 @@ impl<'a> Client<'a> {
         Self { field, home: n % 2, http, resp: [None, None], tally: Tally::default() }
     }
 
-    /// Asks its own server, and the other where that fails.
+    /// Asks its own server, and the other one if that fails.
     fn run(mut self) -> Tally {
         let ids = [Request::Ids(1), Request::Ids(20), Request::Ids(1), Request::Ids(150)];
         let of_resp = [Request::Pipeline(16), Request::Block(1), Request::Block(30), Request::Block(500)];
@@ -269,7 +269,7 @@ impl<'a> Client<'a> {
     }
 }
 
-/// Runs, or why there are none.
+/// Runs, or the reason why there are none.
 type Answer = Result<Vec<(u64, u64)>, String>;
 
 /// Each of the three forms in turn.
@@ -302,7 +302,7 @@ fn over_http(agent: &ureq::Agent, place: &Place, name: &str, count: u64, n: usiz
 fn over_resp(connection: &mut Option<Connection>, place: &Place, name: &str, request: Request) -> Answer {
     let answer = ask_resp(connection, place, name, request);
     answer.map_err(|error| {
-        // What follows on such a connection could be the answer to this.
+        // On such a connection, the next answer could belong to this request.
         *connection = None;
         match error.detail().and_then(|detail| detail.split_once(':')) {
             Some((name, _)) if error.kind() == redis::ServerErrorKind::ResponseError.into() => {

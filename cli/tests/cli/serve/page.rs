@@ -21,6 +21,24 @@ fn the_examples_print_what_the_page_says() {
     }
 }
 
+/// The row names a flag, which the test below looks up in the help.
+#[test]
+fn every_kind_of_generator_is_on_the_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("polyflake.toml");
+    std::fs::write(&config, "[generators.a]\nkind = \"none\"").unwrap();
+    let said = fails(&["serve", "--config", config.to_str().unwrap()], 14);
+    let (_, kinds) = said.split_once("; there are ").unwrap();
+    let page = read("../docs/service.md");
+    for kind in kinds.trim_end().split(", ") {
+        let flag = if kind == "snowflake" { "lease" } else { kind };
+        let row = |line: &str| {
+            line.starts_with(&format!("| `--{flag} ")) && line.contains(&format!("` | `{kind}` |"))
+        };
+        assert!(page.lines().any(row), "{kind}");
+    }
+}
+
 #[test]
 fn the_files_to_deploy_are_on_the_page() {
     let page = read("../docs/service.md");

@@ -1,4 +1,4 @@
-//! Clients of Redis.
+//! Redis clients.
 
 use std::collections::HashSet;
 use std::process::Command;
@@ -38,10 +38,10 @@ fn as_a_server_of_redis() {
         };
         assert!(number(run(&["INCR", "snowflake"])) < number(run(&["incr", "snowflake"])));
         let before = number(run(&["INCR", "orders"]));
-        // The block is what lies before its last number.
+        // The block ends with its last number.
         let last = number(run(&["INCRBY", "orders", "10"]));
         assert!(last >= before + 10);
-        // A run of any size is one reply, which --max-n is not about.
+        // A run of any size is one reply, to which --max-n does not apply.
         let after = number(run(&["INCRBY", "orders", "1000000"]));
         assert!(after >= last + 1_000_000);
         assert!(number(run(&["INCRBY", "orders", "1"])) > after);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A server that has begun, and ends with the test.
+/// A running server, which ends with the test.
 pub(crate) struct Server {
     child: Child,
     pub(crate) http: Option<SocketAddr>,
@@ -28,7 +28,7 @@ impl Server {
 
     /// With a store in this folder.
     pub(super) fn in_folder(folder: &Path, arguments: &[&str]) -> Self {
-        // Nobody was there before, so nobody waits.
+        // Nobody used it before, so nobody waits.
         let lease = format!("sqlite://{}/leases.db?init=always", folder.display());
         Self::new(&[&["--lease", &*lease], arguments].concat())
     }
@@ -69,14 +69,14 @@ impl Server {
         (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
     }
 
-    /// The body of an answer that is one.
+    /// The body of a successful answer.
     pub(super) fn ok(&self, path: &str) -> String {
         let (status, body) = self.get(path);
         assert_eq!(status, 200, "{path}: {body}");
         body
     }
 
-    /// The status and the body, as operators get them.
+    /// The status and the body, as operators see them.
     pub(super) fn of_admin(&self, path: &str) -> (u16, String) {
         let mut response = http().get(format!("http://{}{path}", self.admin.unwrap())).call().unwrap();
         (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
@@ -87,10 +87,10 @@ impl Server {
         self.ok(path).lines().map(|line| line.parse().unwrap()).collect()
     }
 
-    /// What it answers to these bytes, until it closes the connection.
+    /// Its answer to these bytes, until it closes the connection.
     pub(crate) fn raw(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
         let mut stream = TcpStream::connect(address).unwrap();
-        // It may close before it has read all.
+        // It may close the connection before it has read everything.
         let _ = stream.write_all(bytes);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
@@ -124,7 +124,7 @@ impl Drop for Server {
     }
 }
 
-/// The command, without what the environment of the tests may say.
+/// The command, unaffected by the tests' environment.
 pub(super) fn command() -> Command {
     of(assert_cmd::cargo::cargo_bin!("polyflake"))
 }
@@ -147,12 +147,12 @@ pub(super) fn eventually(mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A client whose errors are answers too.
+/// A client that treats errors as answers.
 pub(crate) fn http() -> ureq::Agent {
     ureq::Agent::config_builder().http_status_as_error(false).build().new_agent()
 }
 
-/// A client of Redis.
+/// A Redis client.
 pub(super) fn redis(server: &Server, rest: &str) -> redis::Connection {
     let client = redis::Client::open(format!("redis://{}/{rest}", server.resp.unwrap())).unwrap();
     client.get_connection().unwrap()

@@ -1,4 +1,4 @@
-//! What signals do.
+//! The effects of signals.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -81,7 +81,7 @@ fn a_certificate_is_renewed_without_an_end() {
     assert!(!trusts(folder.path()));
 }
 
-/// Balancers see that it is not ready while it still answers.
+/// Load balancers see that it is not ready while it still answers.
 #[test]
 fn a_lame_duck() {
     let folder = tempfile::tempdir().unwrap();
@@ -94,16 +94,16 @@ fn a_lame_duck() {
     assert_eq!(server.ids("/v1/ids/orders?format=text"), [1]);
     let answer = Server::raw(server.resp.unwrap(), b"INCR orders\r\nQUIT\r\n");
     assert_eq!(String::from_utf8(answer).unwrap(), ":2\r\n+OK\r\n");
-    // A balancer that kept the connection might use it just when it is closed.
+    // A load balancer that kept the connection might use it at the moment it is closed.
     assert_eq!(http().get(server.url("/healthz")).call().unwrap().headers()["connection"], "close");
-    // Another signal ends the wait, and what it has is given back.
+    // Another signal ends the wait, and it gives back what it holds.
     let (status, log) = server.terminate();
     assert!(status.success(), "{log}");
     let next = Server::in_folder(folder.path(), &["--counter", "orders"]);
     assert_eq!(next.ids("/v1/ids/orders?format=text"), [3]);
 }
 
-/// Nobody else gives sequences while their owner has them, so balancers go on to send to it.
+/// Nobody else gives sequences while their owner has them, so load balancers keep sending to it.
 #[test]
 fn a_lame_duck_that_owns_sequences() {
     let folder = tempfile::tempdir().unwrap();
@@ -114,7 +114,7 @@ fn a_lame_duck_that_owns_sequences() {
     assert_eq!([first.get("/readyz/inbox").0, first.get("/readyz/snowflake").0], [200, 503]);
     assert_eq!(first.of_admin("/readyz/inbox").0, 200);
     assert_eq!(first.ids("/v1/ids/inbox?key=alice&format=text"), [1]);
-    // One that stands by is not ready for them, whatever it does.
+    // A standby server is not ready for them, whatever happens.
     second.signal(Signal::TERM);
     eventually(|| second.get("/readyz").0 == 503);
     assert_eq!(second.get("/readyz/inbox").0, 503);
@@ -123,7 +123,7 @@ fn a_lame_duck_that_owns_sequences() {
     eventually(|| second.get("/readyz/inbox").0 == 200);
 }
 
-/// A request that is here before the end gets its answer, wherever it waits.
+/// A request that arrived before the end gets its answer, wherever it waits.
 #[test]
 fn what_came_is_answered() {
     let server = Server::new(&["--uuid", "ids=7", "--lame-duck", "0s"]);

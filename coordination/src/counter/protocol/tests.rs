@@ -4,7 +4,7 @@ use super::*;
 use crate::counter::segments::Run;
 use crate::records::{Kind, MemoryStore};
 
-/// A store that forgets what it is told to.
+/// A store that forgets on command.
 #[derive(Debug, Clone)]
 struct Fake {
     record: Option<Record>,
@@ -86,7 +86,7 @@ fn group() -> Group {
     Group { namespace: "n".into(), kind: Kind::Counter, name: "orders".into() }
 }
 
-/// A procedure on these stores, of which those that are down have the incarnation "".
+/// A procedure on these stores. Those that are down have the incarnation "".
 fn all(stores: &mut [&mut Fake], purpose: Purpose) -> Result<Vec<Option<Source>>, Refusal> {
     let mut version = stores[0].version() << 8;
     let mut random = || {
@@ -106,7 +106,7 @@ fn all(stores: &mut [&mut Fake], purpose: Purpose) -> Result<Vec<Option<Source>>
     Ok((0..stores.len()).map(source).collect())
 }
 
-/// How often one after another that failed writes.
+/// How often in a row a failed attempt writes.
 fn all_again(stores: &mut [&mut Fake], purpose: Purpose) -> Result<usize, Refusal> {
     let mut random = || 1 << 40;
     let mut procedure = Procedure::new(purpose, true, vec![group(); stores.len()], &mut random);
@@ -162,14 +162,14 @@ fn each_store_gives_the_numbers_of_its_place() {
     assert_eq!(first.reserve(&mut even, 3), Ok((2, 6)));
     assert_eq!(second.reserve(&mut odd, 3), Ok((1, 5)));
     assert_eq!(second.reserve(&mut odd, 1), Ok((7, 7)));
-    // Another finds both, and none is made again.
+    // Another finds both, and creates neither again.
     assert!(
         all(&mut [&mut first, &mut second], Purpose::Open { start: 1 }).unwrap().iter().all(Option::is_some)
     );
     let other = all(&mut [&mut first], Purpose::Open { start: 1 });
     let (found, wanted) = (Place { index: 0, count: 2 }, Place::ONLY);
     assert_eq!(other.err(), Some(Refusal::OtherPlace { at: 0, found, wanted }));
-    // One that is down is done without; one that lost its record is left out until the counter is raised.
+    // A store that is down is left out; one that lost its record is left out until the counter is raised.
     second.incarnation = "";
     let sources = all(&mut [&mut first, &mut second], Purpose::Open { start: 1 }).unwrap();
     assert!(sources[0].is_some() && sources[1].is_none());
@@ -181,7 +181,7 @@ fn each_store_gives_the_numbers_of_its_place() {
     assert!(sources[0].is_some() && sources[1].is_none());
     let mut sources = all(&mut [&mut first, &mut second], raise).unwrap();
     assert_eq!(second.reserve(sources[1].as_mut().unwrap(), 1), Ok((101, 101)));
-    // The process that had numbers up to 7 goes on above.
+    // The process that had numbers up to 7 continues above.
     assert_eq!(second.reserve(&mut odd, 1), Ok((103, 103)));
     assert_eq!(first.reserve(&mut even, 1), Ok((102, 102)));
     assert!(!even.has_dropped() && !odd.has_dropped());
@@ -198,7 +198,7 @@ fn a_store_that_is_down_at_first_means_no_numbers() {
     assert!(all(&mut [&mut first, &mut second], open).unwrap().iter().all(Option::is_some));
 }
 
-/// The first store gave numbers already, and was lost before the second was marked.
+/// The first store had already given numbers, and was lost before the second was marked.
 #[test]
 fn a_record_that_is_lost_while_others_are_incomplete() {
     let (mut first, mut second) = (Fake::new(), Fake::new());
@@ -228,14 +228,14 @@ fn an_incomplete_record_is_raised_and_removed_at_its_place() {
         all(&mut [&mut first, &mut second], purpose).unwrap();
         assert_ne!(first.record, incomplete(&text));
     }
-    // Two that were made apart.
+    // Two that were created separately.
     let mut first = Fake { record: incomplete(&text), ..Fake::new() };
     (text.id, text.index) = ("y".into(), 1);
     let mut second = Fake { record: incomplete(&text), ..Fake::new() };
     let done = all(&mut [&mut first, &mut second], raise);
     let refused = Refusal::OtherId { at: 1, found: "y".into(), wanted: "x".into() };
     assert_eq!((done.err(), &second.record), (Some(refused), &incomplete(&text)));
-    // It gives way to one that is complete.
+    // It gives way to a complete set.
     (text.id, text.index, text.complete) = ("x".into(), 0, true);
     first.record = incomplete(&text);
     let mut sources = all(&mut [&mut first, &mut second], raise).unwrap();
@@ -254,7 +254,7 @@ fn what_is_found_and_too_few_is_passed_over() {
     let run = store.go(&mut source, all).unwrap().unwrap();
     assert_eq!((run.first, run.count), (2, 100));
     assert_eq!(store.reserve(&mut another, 10), Ok((102, 111)));
-    // And what was passed over is not what goes back.
+    // And skipped numbers are not given back.
     let request = source.begin(Want::Reserve { count: 1, least: 1 }, &mut || store.version());
     store.carry_out(&request);
     let mut request = source.begin(all, &mut || store.version());
@@ -290,9 +290,9 @@ fn a_lost_reply_skips_nothing() {
     lost(&mut store, &mut source);
     assert_eq!(store.reserve(&mut source, 1_000), Ok((1, 1_000)));
     lost(&mut store, &mut source);
-    // A look finds them, too.
+    // A check finds them, too.
     assert_eq!(store.go(&mut source, LOOK).unwrap().map(|run| (run.first, run.last())), Some((1_001, 2_000)));
-    // What others made unknown gives nothing, and the next is small.
+    // If others made the outcome unknown, it gives nothing, and the next reserve is small.
     lost(&mut store, &mut source);
     let mut another = store.open();
     assert_eq!(store.reserve(&mut another, 1), Ok((3_001, 3_001)));
@@ -303,7 +303,7 @@ fn a_lost_reply_skips_nothing() {
     assert_eq!(store.reserve(&mut source, 1_000), Ok((5_102, 5_201)));
 }
 
-/// The store lost one write: A had 201 to 300 in hand, and B was given the same.
+/// The store lost one write: A had 201 to 300 in hand, and B got the same numbers.
 #[test]
 fn one_lost_write_repeats_nothing() {
     let mut store = Fake::new();
@@ -346,7 +346,7 @@ fn one_that_comes_late_drops_what_it_has() {
     assert!(!a.has_dropped() && !b.has_dropped());
 }
 
-/// Only a lower number shows it, to a process that had a higher one: it marks the record for the others.
+/// Only a lower number shows it, to a process that had a higher one, which marks the record for the others.
 #[test]
 fn a_loss_without_a_trace() {
     for without in [None, Some(Rule::MarksALossWithoutATrace)] {
@@ -383,7 +383,7 @@ fn a_record_that_is_gone_is_made_again_above() {
     assert_eq!((store.number(), store.text().incarnation.as_str()), (100, ""));
     store.elapsed_ms = 9_000;
     assert_eq!(store.reserve(&mut a, 100), Ok((101, 200)));
-    // A new one was made meanwhile.
+    // A new one was created meanwhile.
     store.record = None;
     let mut b = store.open();
     assert_eq!(store.reserve(&mut b, 50), Ok((1, 50)));
@@ -472,7 +472,7 @@ fn what_is_removed_ends_those_that_use_it() {
     all(&mut [&mut second, &mut third], Purpose::Remove).unwrap();
 }
 
-/// The processes that reach the store that is down go on.
+/// Processes that reach the store that is down continue.
 #[test]
 fn it_is_not_removed_while_a_store_is_down() {
     let (mut first, mut second) = (Fake::new(), Fake::new());
@@ -487,7 +487,7 @@ fn it_is_not_removed_while_a_store_is_down() {
     assert_eq!(all(&mut [&mut first, &mut second], Purpose::Remove).err(), Some(Refusal::NotThere));
 }
 
-/// That the record is high enough says nothing of the replicas that must have it.
+/// A high enough record says nothing about the replicas that must have it.
 #[test]
 fn a_raise_that_was_not_confirmed_is_written_again() {
     let mut store = Fake::new();
@@ -501,7 +501,8 @@ fn a_raise_that_was_not_confirmed_is_written_again() {
     assert_eq!(store.record, before);
 }
 
-/// Two servers take turns: those that were given numbers by the second must not go on with the first as if nothing had been.
+/// Two servers take turns: processes that got numbers from the second must not continue with the first as if nothing had
+/// happened.
 #[test]
 fn a_store_that_comes_back_to_what_it_was() {
     for sees_the_turn_over in [false, true] {
@@ -544,7 +545,7 @@ fn the_end_of_the_numbers() {
     assert_eq!(store.number(), last);
 }
 
-/// 2^63-1 would be the second store's, under a record that is higher.
+/// 2^63-1 would be the second store's, in a record that is higher.
 #[test]
 fn the_end_of_the_numbers_of_two_stores() {
     let last = Record::LAST_NUMBER;
@@ -585,7 +586,7 @@ fn a_text_that_is_not_known_is_refused() {
         assert!(matches!(Text::read(&text), Err(Refusal::Unreadable { .. })), "{text}");
     }
     assert!(Text::read("").is_err());
-    // Eight turn-overs are named: before that nobody knows.
+    // Eight turn-overs are named. Before those, nobody knows.
     let mut late = good.clone();
     (0..8).for_each(|at| late.turn_over("b", 100 + at));
     assert!(!late.repeats(&late.clone(), 500) && late.repeats(&good, 100));
