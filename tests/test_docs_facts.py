@@ -123,6 +123,10 @@ def test_errors() -> None:
     for number, name, when, _ in rows:
         assert code(name) == classes[int(number)].name
         assert when
+    in_javascript = page("bindings-node/README.md").table("`number`", "`code`").rows
+    assert [row[:2] for row in in_javascript] == [
+        [str(number), f"`{error.name.upper()}`"] for number, error in sorted(classes.items())
+    ]
 
 
 def test_errors_in_each_language() -> None:
