@@ -94,7 +94,7 @@ export function unixMs(time: Instant): string {
   return integer(ms, "time");
 }
 
-/** Returns a Date, or null past the year 275760, where Date ends. */
+/** Returns a Date, or null past the year 275760, the end of Date's range. */
 export function toDate(unixMs: bigint | number): Date | null {
   const date = new Date(Number(unixMs));
   return Number.isNaN(date.getTime()) ? null : date;

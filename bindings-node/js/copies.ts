@@ -18,8 +18,8 @@ interface Copy {
 let hasLooked = false;
 
 /**
- * Warns once if there is another copy with different cursors. Call this when a Snowflake takes a cursor, not on import,
- * because no IDs repeat before that, and bundlers can then drop unused code.
+ * Warns once if there is another copy with different cursors. Call this when a Snowflake takes a cursor rather than on
+ * import. No IDs can repeat before then, and bundlers can drop unused code if the import does nothing.
  */
 export function lookForCopies(
   { copies }: Backend,

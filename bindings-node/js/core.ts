@@ -10,8 +10,8 @@ let path: string | undefined;
 let warn: (message: string) => void = (message) => globalThis.console?.warn(message);
 
 /**
- * Sets how to open the core, which happens on first use. An entry point passes `from` if it knows its path, and
- * `warnBy` if it has a better way to warn.
+ * Sets the function that opens the core on first use. An entry point passes `from` if it knows its path, and `warnBy`
+ * if it has a better way to warn.
  */
 export function connect(opener: () => Backend, from?: string, warnBy = warn): void {
   open = opener;

@@ -34,7 +34,7 @@ export class Decoded {
   // Declared without values, because it takes less code if the constructor assigns all of them at once.
   /** The ID. */
   declare readonly id: bigint;
-  /** The start of the ID's tick; `null` past the year 275760, where Date ends. */
+  /** The start of the ID's tick; `null` past the year 275760, the end of Date's range. */
   declare readonly time: Date | null;
   /** The start of the ID's tick, in Unix ms. */
   declare readonly timestampMs: bigint;
@@ -117,7 +117,7 @@ export function decode(id: Integer, layout: LayoutFields): Decoded {
  * as in {@link decode}.
  *
  * @throws {PolyflakeError} `TIME_OUT_OF_RANGE`, or `INVALID_LAYOUT` if a node field is above the
- * timestamp, or as for {@link decode}.
+ * timestamp, or as {@link decode} does.
  *
  * @example
  * ```js
@@ -135,7 +135,7 @@ export function minId(time: Instant, layout: LayoutFields): bigint {
  * as in {@link decode}.
  *
  * @throws {PolyflakeError} `TIME_OUT_OF_RANGE`, or `INVALID_LAYOUT` if a node field is above the
- * timestamp, or as for {@link decode}.
+ * timestamp, or as {@link decode} does.
  */
 export function maxId(time: Instant, layout: LayoutFields): bigint {
   return bound(time, layout, false);

@@ -166,7 +166,7 @@ export class Decoded {
     return this.#reader.timestampMs(this.#id, this.#high, this.#low);
   }
 
-  /** The start of the ID's tick; `null` past the year 275760, where Date ends. */
+  /** The start of the ID's tick; `null` past the year 275760, the end of Date's range. */
   get time(): Date | null {
     return this.#reader.time(this.#id, this.#high, this.#low);
   }

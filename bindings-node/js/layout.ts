@@ -124,7 +124,7 @@ export class Layout {
     return this.#parts.epochMs;
   }
 
-  /** The instant of tick 0; `null` past the year 275760, where Date ends. */
+  /** The instant of tick 0; `null` past the year 275760, the end of Date's range. */
   get epoch(): Date | null {
     return toDate(this.#parts.epochMs);
   }
@@ -139,7 +139,7 @@ export class Layout {
     return this.#parts.endsAtMs;
   }
 
-  /** The layout's last instant; `null` past the year 275760, where Date ends. */
+  /** The layout's last instant; `null` past the year 275760, the end of Date's range. */
   get endsAt(): Date | null {
     return toDate(this.#parts.endsAtMs);
   }

@@ -93,7 +93,7 @@ export type Addon = {
   [Name in keyof Calls]: WithErrors<NonNullable<Calls[Name]>>;
 };
 
-// Indexes into `Shared` of src/fast.rs: an ID, then a Snowflake and a format of 32 bits each, then ms or a count.
+// Indexes into `Shared` in src/fast.rs: an ID, then a Snowflake and a format of 32 bits each, then ms or a count.
 const ID = 0;
 const SNOWFLAKE = 2;
 const FORMAT = 3;

@@ -164,8 +164,8 @@ export class Sequences {
    * Returns one number per key, in the order of the keys. A key that occurs twice gets two. This never waits for the
    * store.
    *
-   * @throws {PolyflakeError} as {@link Sequences.nextId} does. Then all keys may skip numbers, which are never issued
-   * again.
+   * @throws {PolyflakeError} as {@link Sequences.nextId} does. In that case, any of the keys may skip numbers, which
+   * are never issued again.
    */
   nextIds(keys: Iterable<SequenceKey>): BigUint64Array {
     return this.#inner.nextIds(keysOf(keys));
@@ -175,8 +175,8 @@ export class Sequences {
    * Resolves to one number per key, in the order of the keys, without blocking the event loop. The call may wait for
    * `maxWaitMs` for each key whose section has reached its bound.
    *
-   * @throws {PolyflakeError} (the promise rejects) as {@link Sequences.nextIdAsync} does. Then all keys may skip
-   * numbers, which are never issued again.
+   * @throws {PolyflakeError} (the promise rejects) as {@link Sequences.nextIdAsync} does. In that case, any of the keys
+   * may skip numbers, which are never issued again.
    */
   async nextIdsAsync(keys: Iterable<SequenceKey>): Promise<BigUint64Array> {
     const given = keysOf(keys);

@@ -173,7 +173,7 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
    * Snowflake.nextIdAsync} does not).
    *
    * @throws {PolyflakeError} `SEQUENCE_EXHAUSTED`, `CLOCK_MOVED_BACKWARDS` or `LEASE_LOST` if `maxWaitMs` was not
-   * enough (after a step back of more than `maxBackwardMs`, it throws at once), `TIME_OUT_OF_RANGE`, `CLOCK_FAILED`, or
+   * enough (or at once, after a step back of more than `maxBackwardMs`), `TIME_OUT_OF_RANGE`, `CLOCK_FAILED`, or
    * `FORKED`.
    */
   nextId(): bigint {

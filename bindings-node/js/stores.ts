@@ -34,8 +34,8 @@ export function noNetwork(whose: string): PolyflakeError {
 }
 
 /**
- * The most numbers that calls can ask for together. It equals the largest batch, so that the sum is still a valid array
- * size.
+ * The most numbers that a group of calls can ask for. This equals the largest batch, so that the sum is still a valid
+ * array size.
  */
 const MOST_TOGETHER = 2 ** 24;
 

@@ -108,7 +108,7 @@ pub(crate) fn unix_time(value: &Bound<'_, PyAny>) -> PyResult<UnixTime> {
     Ok(UnixTime::from_us(us.extract()?))
 }
 
-/// Converts a Unix time to a `datetime` in UTC, or to `None` past the year 9999, where `datetime` ends.
+/// Converts a Unix time to a `datetime` in UTC, or to `None` past the year 9999, the end of its range.
 pub(crate) fn to_datetime(py: Python<'_>, unix_ms: u64) -> PyResult<Option<Bound<'_, PyAny>>> {
     let time = i64::try_from(unix_ms).ok().and_then(DateTime::from_timestamp_millis);
     let Some(time) = time.filter(|time| time.year() <= 9999) else { return Ok(None) };

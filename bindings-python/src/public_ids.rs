@@ -50,7 +50,7 @@ impl PyPublicIds {
         PublicIds::from_texts(&keys, &convert::text(prefix, "prefix")?).or_raise().map(Self)
     }
 
-    /// Return the text of an ID.
+    /// Encode an ID as a text.
     ///
     /// Raises:
     ///     InvalidIdError: if the ID does not fit 64 bits.
@@ -59,7 +59,7 @@ impl PyPublicIds {
         Ok(PyString::new(id.py(), &text))
     }
 
-    /// Return the texts of an iterable of IDs, such as those on a page of rows.
+    /// Encode an iterable of IDs, such as those on a page of rows.
     ///
     /// Raises:
     ///     InvalidIdError: if an ID does not fit 64 bits.
@@ -67,7 +67,7 @@ impl PyPublicIds {
         convert::listed(ids, "ids", "int")?.iter().map(|id| self.encode(id)).collect()
     }
 
-    /// Return the ID of a text.
+    /// Decode a text.
     ///
     /// A text that was not encoded with this prefix and one of these keys decodes with a chance of 1 in 2**64.
     ///
@@ -77,7 +77,7 @@ impl PyPublicIds {
         self.0.decode(&convert::text(text, "text")?).or_raise()
     }
 
-    /// Return the IDs of an iterable of texts.
+    /// Decode an iterable of texts.
     ///
     /// Raises:
     ///     InvalidIdError: if one of them is not the text of an ID, with the reason.

@@ -784,19 +784,19 @@ class PublicIds:
     """
     def __new__(cls, keys: str | Iterable[str], prefix: str) -> PublicIds: ...
     def encode(self, id: SupportsIndex) -> str:
-        """Return the text of an ID.
+        """Encode an ID as a text.
 
         Raises:
             InvalidIdError: if the ID does not fit 64 bits.
         """
     def encode_all(self, ids: Iterable[SupportsIndex]) -> list[str]:
-        """Return the texts of an iterable of IDs, such as those on a page of rows.
+        """Encode an iterable of IDs, such as those on a page of rows.
 
         Raises:
             InvalidIdError: if an ID does not fit 64 bits.
         """
     def decode(self, text: str) -> int:
-        """Return the ID of a text.
+        """Decode a text.
 
         A text that was not encoded with this prefix and one of these keys decodes with a chance of 1 in 2**64.
 
@@ -804,7 +804,7 @@ class PublicIds:
             InvalidIdError: for any other text, with the reason.
         """
     def decode_all(self, texts: Iterable[str]) -> list[int]:
-        """Return the IDs of an iterable of texts.
+        """Decode an iterable of texts.
 
         Raises:
             InvalidIdError: if one of them is not the text of an ID, with the reason.
