@@ -285,9 +285,9 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
 }
 
 export interface Counter {
-  /** Calls {@link Counter.close} at the end of the block of a `using` declaration, without waiting. */
+  /** Calls {@link Counter.close} at the end of a block with a `using` declaration, without waiting. */
   [Symbol.dispose](): void;
-  /** Calls {@link Counter.close} at the end of the block of an `await using` declaration, and waits. */
+  /** Calls {@link Counter.close} at the end of a block with an `await using` declaration, and waits. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 

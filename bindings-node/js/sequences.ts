@@ -217,9 +217,9 @@ export class Sequences {
 }
 
 export interface Sequences {
-  /** Calls {@link Sequences.close} at the end of the block of a `using` declaration, without waiting. */
+  /** Calls {@link Sequences.close} at the end of a block with a `using` declaration, without waiting. */
   [Symbol.dispose](): void;
-  /** Calls {@link Sequences.close} at the end of the block of an `await using` declaration, and waits. */
+  /** Calls {@link Sequences.close} at the end of a block with an `await using` declaration, and waits. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 

@@ -375,10 +375,10 @@ declare global {
 }
 
 export interface Snowflake {
-  /** Calls {@link Snowflake.close} at the end of the block of a `using` declaration. */
+  /** Calls {@link Snowflake.close} at the end of a block with a `using` declaration. */
   [Symbol.dispose](): void;
   /**
-   * Calls {@link Snowflake.close} at the end of the block of an `await using` declaration. Waits until a leased node is
+   * Calls {@link Snowflake.close} at the end of a block with an `await using` declaration. Waits until a leased node is
    * given back, or for a few seconds if the store does not answer.
    */
   [Symbol.asyncDispose](): Promise<void>;

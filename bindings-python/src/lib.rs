@@ -89,7 +89,8 @@ fn _polyflake(module: &Bound<'_, PyModule>) -> PyResult<()> {
     if let Some(warning) = polyflake::copies_warning().and_then(|text| CString::new(text).ok()) {
         PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &warning, 1)?;
     }
-    // Not on first use, because after a fork in the middle of the lookup, the child would wait for it forever.
+    // These are looked up now rather than on first use, because after a fork in the middle of the lookup, the child
+    // would wait for it forever.
     convert::prepare(py)?;
     errors::class(py, ErrorCode::Internal)?;
     module.add_class::<counter::PyCounter>()?;
