@@ -103,7 +103,7 @@ func OpenCounterContext(ctx context.Context, name string, options ...CounterOpti
 	return openContext(ctx, func() (*Counter, error) { return OpenCounter(name, options...) })
 }
 
-// CounterSet sets an option by its name, from text, for values from a configuration. Names and texts are the same in
+// CounterSet sets an option by its name, from text, for values from a configuration. Names and values are the same in
 // every language. The names are store, start, step and max_wait_ms. [OpenCounter] returns [ErrInvalidOption] for any
 // other name.
 func CounterSet(name, value string) CounterOption {

@@ -18,7 +18,7 @@ import (
 type Code int32
 
 const (
-	// ErrInvalidLayout means that a layout cannot work.
+	// ErrInvalidLayout means that a layout is invalid.
 	ErrInvalidLayout Code = C.POLYFLAKE_INVALID_LAYOUT
 	// ErrUnknownLayout means that no preset has this name. The message lists similar ones.
 	ErrUnknownLayout Code = C.POLYFLAKE_UNKNOWN_LAYOUT
@@ -26,7 +26,7 @@ const (
 	ErrInvalidNode Code = C.POLYFLAKE_INVALID_NODE
 	// ErrInvalidOption means that the name or value of any other option is invalid.
 	ErrInvalidOption Code = C.POLYFLAKE_INVALID_OPTION
-	// ErrInvalidID means that an ID does not fit the layout, or that a text is not an ID.
+	// ErrInvalidID means that an ID does not fit the layout, or that a string is not an ID.
 	ErrInvalidID Code = C.POLYFLAKE_INVALID_ID
 	// ErrTimeOutOfRange means that a time is before the layout's epoch or past its end.
 	ErrTimeOutOfRange Code = C.POLYFLAKE_TIME_OUT_OF_RANGE
@@ -84,7 +84,7 @@ type Error struct {
 	// BehindMs is how many ms the clock is behind the last ID, for [ErrClockMovedBackwards]; otherwise 0.
 	BehindMs uint64
 	// RetryAfterMs is how many ms the clock must advance before the next ID, for [ErrClockMovedBackwards] and
-	// [ErrSequenceExhausted]; how many ms it takes until the store is queried again, for [ErrLeaseLost]; otherwise 0.
+	// [ErrSequenceExhausted]; how many ms remain until the store is queried again, for [ErrLeaseLost]; otherwise 0.
 	RetryAfterMs uint64
 	// Err is the error of the custom clock, for [ErrClockFailed]; otherwise nil.
 	Err error

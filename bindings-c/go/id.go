@@ -34,7 +34,7 @@ var (
 	_ IDGenerator = (*Counter)(nil)
 )
 
-// The formats of [ID.Format] and [ParseID]. Texts in Base32, Base62 and UUID sort in the order of the IDs.
+// The formats of [ID.Format] and [ParseID]. In Base32, Base62 and UUID, the strings sort in the order of the IDs.
 const (
 	// Decimal is a decimal number.
 	Decimal = "decimal"
@@ -52,14 +52,14 @@ const (
 	UUID = "uuid"
 	// BwmarrinBase32 has the alphabet of the Base32 method of github.com/bwmarrin/snowflake.
 	BwmarrinBase32 = "bwmarrin-base32"
-	// BwmarrinBase58 has the alphabet of the Base58 method of github.com/bwmarrin/snowflake. [Base58] reads such a text
-	// as a different ID, without an error.
+	// BwmarrinBase58 has the alphabet of the Base58 method of github.com/bwmarrin/snowflake. [Base58] reads such a
+	// string as a different ID, without an error.
 	BwmarrinBase58 = "bwmarrin-base58"
 )
 
 // ParseID reads an ID in a format such as [Decimal], as written by [ID.Format] or by another program.
 //
-// It returns [ErrInvalidID] for an invalid character, a number of more than 64 bits or a UUID that does not represent
+// It returns [ErrInvalidID] for an invalid character, a number with more than 64 bits or a UUID that does not represent
 // an ID, with the position in the message, and [ErrInvalidOption] for an unknown format.
 func ParseID(text, format string) (ID, error) {
 	detail := newDetail()
@@ -128,8 +128,8 @@ func (id ID) Value() (driver.Value, error) {
 
 // Scan reads an ID from a BIGINT column, or from decimal digits.
 //
-// It returns [ErrInvalidID] for a negative number or a text that is not an ID, and another error for NULL and values of
-// other types. To read NULL, use [database/sql.Null].
+// It returns [ErrInvalidID] for a negative number or a string that is not an ID, and another error for NULL and values
+// of other types. To read NULL, use [database/sql.Null].
 func (id *ID) Scan(value any) error {
 	switch value := value.(type) {
 	case int64:

@@ -31,7 +31,7 @@ import (
 
 // Layout is the meaning of an ID's bits: the fields from the highest bit down, the epoch, and the length of a tick. Get
 // a Layout from [ParseLayout]. Layouts are values: they can be compared with == and used as map keys, and they print
-// and marshal as their text. Any number of goroutines may use a Layout.
+// and marshal as text. Any number of goroutines may use a Layout.
 //
 // The zero Layout has no fields, and every function that takes a layout returns an error for it.
 type Layout struct {
@@ -80,13 +80,14 @@ type Field struct {
 	IsNode bool
 }
 
-// ParseLayout parses a layout: the name of a preset, such as "discord", or a text such as
+// ParseLayout parses a layout: the name of a preset, such as "discord", or a string such as
 //
 //	timestamp:41|worker:10|sequence:12@1288834974657/1ms
 //
-// A text is FIELD:BITS joined by |, then @ and the epoch in Unix ms, then / and the tick as Nms or Ns.
+// The string has each field as FIELD:BITS, joined by |, then @ and the epoch in Unix ms, then / and the tick as Nms or
+// Ns.
 //
-// It returns [ErrUnknownLayout] if no preset has this name, and [ErrInvalidLayout] for a layout that cannot work.
+// It returns [ErrUnknownLayout] if no preset has this name, and [ErrInvalidLayout] for an invalid layout.
 func ParseLayout(text string) (Layout, error) {
 	var c *C.polyflake_layout
 	detail := newDetail()
@@ -101,7 +102,7 @@ func ParseLayout(text string) (Layout, error) {
 	return Layout{intern(data)}, nil
 }
 
-// Presets returns the names of the preset layouts, the default first.
+// Presets returns the names of the preset layouts, starting with the default.
 func Presets() []string {
 	names := make([]string, C.polyflake_preset_count())
 	for n := range names {
@@ -211,7 +212,7 @@ func (l *Layout) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Fields returns all fields, the highest first, including the timestamp and the sequence.
+// Fields returns all fields, highest first, including the timestamp and the sequence.
 func (l Layout) Fields() []Field {
 	return slices.Clone(l.properties().fields)
 }
@@ -247,7 +248,7 @@ func (l Layout) IDsPerTick() uint64 {
 	return uint64(l.properties().info.ids_per_tick)
 }
 
-// Nodes returns how many nodes the layout can tell apart.
+// Nodes returns how many different nodes the layout allows.
 func (l Layout) Nodes() uint64 {
 	return uint64(l.properties().info.nodes)
 }
@@ -315,7 +316,7 @@ func (l Layout) refuse(id ID) error {
 }
 
 // Compose builds an ID from a time, which is rounded down to its tick, a whole node, and a sequence number. Nothing
-// prevents it from repeating an ID that was issued. For a layout without node fields, use node 0.
+// prevents it from repeating an ID that was already issued. For a layout without node fields, use node 0.
 //
 // It returns [ErrTimeOutOfRange], [ErrInvalidNode] or [ErrInvalidOption] if the time, the node or the sequence number
 // does not fit the layout.
@@ -387,13 +388,13 @@ type Decoded struct {
 	TimestampMs int64
 	// Ticks is the number of ticks since the epoch.
 	Ticks uint64
-	// Node is all node bits together, the highest field first.
+	// Node is the value of all node bits together, highest field first.
 	Node uint64
 	// Sequence is the sequence number within the tick.
 	Sequence uint64
 	// Layout is the layout that the ID was decoded with.
 	Layout Layout
-	// The values of the node fields, the highest first. An array, because maps cannot be compared.
+	// The values of the node fields, highest first. An array, because maps cannot be compared.
 	fields [C.POLYFLAKE_MAX_NODE_FIELDS]uint64
 }
 

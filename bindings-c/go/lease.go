@@ -15,7 +15,7 @@ import (
 // Lease leases the node from a store that all processes can reach, such as "redis://host/0". [Node] is then optional.
 // [NodeFields] narrows the choice; if the whole node is set, exactly that node is leased.
 //
-// [New] waits for a node, for at most the address's wait (its ttl + 5 s, so 35 s by default), and returns
+// [New] waits for a node, for at most the wait set in the address (by default its ttl + 5 s, so 35 s), and returns
 // [ErrLeaseUnavailable] if none is free or the store cannot be reached. Snowflakes in one process with the same address
 // and layout share one lease. While the store cannot be reached, IDs are issued up to the lease's bound. After that,
 // calls return [ErrLeaseLost] until the store renews the lease or assigns another node. [Snowflake.Close] gives the

@@ -28,7 +28,7 @@ type settings struct {
 	isLeased bool
 }
 
-// Set sets an option by its name, from text, for values from a configuration. Names and texts are the same in every
+// Set sets an option by its name, from text, for values from a configuration. Names and values are the same in every
 // language. The names are layout, node, max_backward_ms, max_ahead_ms, max_wait_ms, sequence_start, clock, state and
 // lease. [New] returns [ErrInvalidOption] for any other name.
 //
@@ -83,7 +83,7 @@ func NodeFields(fields map[string]uint64) Option {
 	}
 }
 
-// WithLayout sets the layout: the name of a preset, the text of a layout, or a [Layout]. The default is "twitter".
+// WithLayout sets the layout: the name of a preset, a layout as text, or a [Layout]. The default is "twitter".
 func WithLayout[L string | Layout](layout L) Option {
 	switch layout := any(layout).(type) {
 	case Layout:
@@ -152,7 +152,7 @@ func State(path string) Option {
 }
 
 // ResetState sets the cursor of a state file back to the system clock. Use it when a wrong clock has moved the cursor
-// far into the future. Stop the processes that use the file first: in any process that still runs, calls return
+// far into the future. First stop the processes that use the file: in any process that still runs, calls return
 // [ErrStateFile] until it restarts. The risk is that IDs issued ahead of the clock are issued again when the clock gets
 // there. A file whose cursor is not ahead of the clock is left unchanged.
 //

@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// PublicIDs converts IDs to public IDs, such as order_15ShV20Bxc6UJvKSQbDvo0J, and back. A public ID is a text that
+// PublicIDs converts IDs to public IDs, such as order_15ShV20Bxc6UJvKSQbDvo0J, and back. A public ID is a string that
 // hides when and where the ID was issued. No table is needed to decode it. Get a PublicIDs from [NewPublicIDs]. Any
 // number of goroutines may use it.
 type PublicIDs struct {
@@ -44,8 +44,8 @@ func NewPublicIDs(keys []string, prefix string) (*PublicIDs, error) {
 	return &PublicIDs{owner, prefix}, nil
 }
 
-// GeneratePublicKey generates a key from random bytes of the operating system. Keep the key where you keep secrets.
-// number is 0 to 61. Public IDs name their key by its number, so give each key a different one.
+// GeneratePublicKey generates a key from random bytes of the operating system. Store the key as you store other
+// secrets. number is 0 to 61. Public IDs name their key by its number, so give each key a different one.
 //
 // It returns [ErrInvalidOption] for any other number.
 func GeneratePublicKey(number uint) (string, error) {
@@ -77,10 +77,10 @@ func (p *PublicIDs) EncodeAll(ids []ID) []string {
 	return texts
 }
 
-// Decode returns the ID from a public ID. A text that was not encoded with this prefix and one of these keys decodes
+// Decode returns the ID from a public ID. A string that was not encoded with this prefix and one of these keys decodes
 // anyway with a chance of 1 in 2^64.
 //
-// It returns [ErrInvalidID] for any other text, with the reason in the message.
+// It returns [ErrInvalidID] for any other string, with the reason in the message.
 func (p *PublicIDs) Decode(text string) (ID, error) {
 	var id C.uint64_t
 	detail := newDetail()
@@ -89,7 +89,7 @@ func (p *PublicIDs) Decode(text string) (ID, error) {
 	return ID(id), check(status, &detail)
 }
 
-// DecodeAll returns the IDs from several public IDs, or the error for the first text that is not a public ID.
+// DecodeAll returns the IDs from several public IDs, or the error for the first string that is not a public ID.
 func (p *PublicIDs) DecodeAll(texts []string) ([]ID, error) {
 	ids := make([]ID, len(texts))
 	for n, text := range texts {
@@ -107,7 +107,7 @@ func (p *PublicIDs) Prefix() string {
 	return p.prefix
 }
 
-// String returns a text with the prefix that reveals nothing about the keys.
+// String returns a description with the prefix, but nothing about the keys.
 func (p *PublicIDs) String() string {
 	return "public IDs with the prefix " + p.prefix
 }

@@ -23,8 +23,8 @@ import (
 	"unsafe"
 )
 
-// SequenceKey is the type of a key in [Sequences]: a text in UTF-8, or an integer. The integer 5 and the text "5" are
-// different keys; the int 5 and the uint64 5 are the same key.
+// SequenceKey is the type of a key in [Sequences]: a string in UTF-8, or an integer. The integer 5 and the string "5"
+// are different keys; the int 5 and the uint64 5 are the same key.
 type SequenceKey interface {
 	~string | ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64
 }
@@ -60,7 +60,7 @@ type cSequences struct {
 type SequencesOption func(*storeSettings) error
 
 // OpenSequences opens the sequences with a name of 1 to 100 characters. It creates them if the store does not have
-// them, and waits for the lease for at most the wait in the store's address (its ttl + 5 s, so 35 s by default).
+// them, and waits for the lease for at most the wait set in the store's address (by default its ttl + 5 s, so 35 s).
 //
 //	inbox, err := polyflake.OpenSequences[string]("inbox", polyflake.SequencesStore("postgres://host/chat"))
 //	number, err := inbox.NextID("alice")
@@ -109,7 +109,7 @@ func openSequences(name string, options []SequencesOption) (*cSequences, error) 
 	return owner, nil
 }
 
-// SequencesSet sets an option by its name, from text, for values from a configuration. Names and texts are the same in
+// SequencesSet sets an option by its name, from text, for values from a configuration. Names and values are the same in
 // every language. The names are store, sections, step, max_keys and max_wait_ms. [OpenSequences] returns
 // [ErrInvalidOption] for any other name.
 func SequencesSet(name, value string) SequencesOption {
@@ -155,7 +155,7 @@ func SequencesMaxWait(d time.Duration) SequencesOption {
 // It returns [ErrLeaseUnavailable] if another process, which the message names, holds the lease by now; [ErrLeaseLost]
 // if the lease could not be renewed and is not regained within that time; [ErrCounterUnavailable] if the store does not
 // move the bound within that time, and at once if waiting does not help (the store refuses or has lost writes, or the
-// section has reached 2^63-1); [ErrInvalidOption] for a text that is not UTF-8; and [ErrClosed] after
+// section has reached 2^63-1); [ErrInvalidOption] for a string that is not UTF-8; and [ErrClosed] after
 // [Sequences.Close].
 func (s *Sequences[K]) NextID(key K) (ID, error) {
 	open := s.open.Load()
@@ -193,7 +193,7 @@ func (s *Sequences[K]) TryNextID(key K) (ID, error) {
 // each key. A key that occurs twice gets two numbers, the second greater than the first. After an error, the numbers
 // that the call had already taken are lost, never repeated.
 //
-// It returns the errors of NextID. For a text that is not UTF-8, no number is taken.
+// It returns the errors of NextID. If a string is not UTF-8, no number is taken.
 func (s *Sequences[K]) NextIDs(keys []K) ([]ID, error) {
 	return s.NextIDsContext(context.Background(), keys)
 }
@@ -208,7 +208,7 @@ func (s *Sequences[K]) NextIDsContext(ctx context.Context, keys []K) ([]ID, erro
 	if open == nil {
 		return nil, errClosed()
 	}
-	// The texts one after the other, because an array of Go pointers must not be passed to C.
+	// The strings one after the other, because an array of Go pointers must not be passed to C.
 	var kind C.int
 	var texts []byte
 	values := make([]C.uint64_t, len(keys))
@@ -281,7 +281,7 @@ func (s *Sequences[K]) Close() error {
 // sequenceKey holds the parts of a key that C needs.
 type sequenceKey struct {
 	kind C.int
-	// The integer, or the length of the text.
+	// The integer, or the length of the string.
 	value C.uint64_t
 	text  string
 }

@@ -155,7 +155,7 @@ polyflake_go_id polyflake_go_counter_try_next_id(uintptr_t counter) {
 static polyflake_key key_of(int kind, uint64_t value, const char *text) {
   polyflake_key key = {kind, value, NULL, 0};
   if (kind == POLYFLAKE_KEY_TEXT) {
-    /* Go may pass NULL for an empty text. */
+    /* Go may pass NULL for an empty string. */
     key.text = text == NULL ? "" : text;
     key.length = (size_t)value;
   }

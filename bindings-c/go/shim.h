@@ -64,10 +64,10 @@ uint64_t polyflake_go_counter_in_hand_or_zero(uintptr_t counter);
 size_t polyflake_go_counter_fill_in_hand(uintptr_t counter, size_t n, uint64_t *numbers);
 polyflake_go_id polyflake_go_counter_try_next_id(uintptr_t counter);
 
-/* Sequences, also by address. A key's value is the integer, or the length of the text. */
+/* Sequences, also by address. A key's value is the integer, or the length of the string. */
 polyflake_go_id polyflake_go_sequences_next_id(uintptr_t sequences, int kind, uint64_t value, const char *text);
 polyflake_go_id polyflake_go_sequences_try_next_id(uintptr_t sequences, int kind, uint64_t value, const char *text);
-/* Takes keys of one kind, with their texts one after the other. Returns NULL on success. */
+/* Takes keys of one kind, with their strings one after the other. Returns NULL on success. */
 polyflake_go_failure *polyflake_go_sequences_next_ids(
     uintptr_t sequences, int kind, size_t n, const uint64_t *values, const char *texts, uint64_t *numbers);
 

@@ -324,8 +324,8 @@ func (s *Snowflake) Layout() Layout {
 	return s.layout
 }
 
-// Node returns all node bits together, the highest field first. After a lease was lost, the node may change: Node
-// returns that of the last ID or of the next.
+// Node returns the node, as the value of all node bits together, highest field first. After a lease was lost, the node
+// may change: this is the node of the last ID or of the next.
 func (s *Snowflake) Node() uint64 {
 	if c := s.open.Load(); c != nil && s.isLeased {
 		detail := newDetail()
@@ -342,9 +342,9 @@ func (s *Snowflake) Node() uint64 {
 type Stats struct {
 	// Waits is how often a call found no free slot and waited or failed.
 	Waits uint64
-	// Rollbacks is how many backward steps of the clock were seen, tolerated or not.
+	// Rollbacks is how often the clock was seen to step backward, tolerated or not.
 	Rollbacks uint64
-	// LeadMs is how many ms the last used tick is ahead of the clock; 0 if it is not ahead.
+	// LeadMs is how many ms the last tick used is ahead of the clock; 0 if it is not ahead.
 	LeadMs uint64
 	// LastIssued is the start of the last ID's tick, in UTC; the zero time before the first ID.
 	LastIssued time.Time

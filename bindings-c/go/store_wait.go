@@ -149,7 +149,7 @@ func (c *cCounter) fetch() {
 			return
 		}
 		q.mutex.Unlock()
-		// Not into a call's own slice, because the call may stop waiting before the library does.
+		// Do not fetch into a call's own slice, because the call may stop waiting before the library does.
 		if len(room) < wanted {
 			room = make([]ID, wanted)
 		}

@@ -100,7 +100,7 @@
 #define POLYFLAKE_PUBLIC_KEY_SIZE 28
 
 /**
- * The key is a text, given by text and length.
+ * The key is a string, given by text and length.
  */
 #define POLYFLAKE_KEY_TEXT 0
 
@@ -146,8 +146,8 @@ typedef struct polyflake_layout polyflake_layout;
 typedef struct polyflake_options polyflake_options;
 
 /**
- * Converts IDs to public IDs and back. A public ID is a text that hides when and where the ID was made. Immutable, and
- * safe to use from any thread. Takes a few KiB.
+ * Converts IDs to public IDs and back. A public ID is a string that hides when and where the ID was issued. Immutable,
+ * and safe to use from any thread. Takes a few KiB.
  */
 typedef struct polyflake_public_ids polyflake_public_ids;
 
@@ -197,7 +197,7 @@ typedef struct polyflake_detail {
   uint64_t behind_ms;
   /**
    * How many ms the clock must advance before the next ID, for POLYFLAKE_CLOCK_MOVED_BACKWARDS and
-   * POLYFLAKE_SEQUENCE_EXHAUSTED; how many ms it takes until the store is asked again, for POLYFLAKE_LEASE_LOST;
+   * POLYFLAKE_SEQUENCE_EXHAUSTED; how many ms remain until the store is asked again, for POLYFLAKE_LEASE_LOST;
    * otherwise 0.
    */
   uint64_t retry_after_ms;
@@ -262,7 +262,7 @@ typedef struct polyflake_layout_info {
    */
   uint64_t ids_per_tick;
   /**
-   * How many nodes the layout can tell apart.
+   * How many different nodes the layout allows.
    */
   uint64_t nodes;
   /**
@@ -346,7 +346,7 @@ typedef struct polyflake_decoded {
    */
   uint64_t ticks;
   /**
-   * All node bits together, the highest field first.
+   * The value of all node bits together, highest field first.
    */
   uint64_t node;
   /**
@@ -358,7 +358,7 @@ typedef struct polyflake_decoded {
    */
   uint64_t field_count;
   /**
-   * The values of the node fields, the highest first.
+   * The values of the node fields, highest first.
    */
   uint64_t fields[POLYFLAKE_MAX_NODE_FIELDS];
 } polyflake_decoded;
@@ -372,7 +372,7 @@ typedef struct polyflake_lease {
    */
   size_t size;
   /**
-   * The node that the Snowflake holds, or last held: all node bits together, the highest field first.
+   * The node that the Snowflake holds or last held, as the value of all node bits together, highest field first.
    */
   uint64_t node;
   /**
@@ -482,8 +482,8 @@ typedef struct polyflake_lease_record {
 typedef int (*polyflake_clock)(void *user, int64_t *unix_ms);
 
 /**
- * A key with its own count: a text, or an integer from -2^63 to 2^64-1. The integer 5 and the text "5" are different
- * keys; the signed and the unsigned integer 5 are the same key.
+ * A key with its own count: a string, or an integer from -2^63 to 2^64-1. The integer 5 and the string "5" are
+ * different keys; the signed and the unsigned integer 5 are the same key.
  *
  *   polyflake_key alice = {POLYFLAKE_KEY_TEXT, 0, "alice", 5};
  *   polyflake_key seven = {POLYFLAKE_KEY_UINT, 7, NULL, 0};
@@ -498,11 +498,11 @@ typedef struct polyflake_key {
    */
   uint64_t integer;
   /**
-   * The text in UTF-8, which may contain NULs and need not end with one. Read only for POLYFLAKE_KEY_TEXT.
+   * The string in UTF-8, which may contain NULs and need not end with one. Read only for POLYFLAKE_KEY_TEXT.
    */
   const char *text;
   /**
-   * The length of the text in bytes. It may be anything: a key takes the same memory however long it is.
+   * The length of the string in bytes. Any length works: a key takes the same memory however long it is.
    */
   size_t length;
 } polyflake_key;
@@ -615,11 +615,11 @@ typedef struct polyflake_stats {
    */
   uint64_t waits;
   /**
-   * How many backward steps of the clock were seen, tolerated or not.
+   * How often the clock was seen to step backward, tolerated or not.
    */
   uint64_t rollbacks;
   /**
-   * How far the last used tick is ahead of the clock, in ms; 0 if it is not ahead.
+   * How far the last tick used is ahead of the clock, in ms; 0 if it is not ahead.
    */
   uint64_t lead_ms;
   /**
@@ -638,7 +638,7 @@ typedef struct polyflake_stats {
 #define POLYFLAKE_OK 0
 
 /**
- * The layout cannot work.
+ * The layout is invalid.
  */
 #define POLYFLAKE_INVALID_LAYOUT 1
 
@@ -658,7 +658,7 @@ typedef struct polyflake_stats {
 #define POLYFLAKE_INVALID_OPTION 4
 
 /**
- * The ID does not fit the layout, or the text is not an ID.
+ * The ID does not fit the layout, or the string is not an ID.
  */
 #define POLYFLAKE_INVALID_ID 5
 
@@ -708,7 +708,8 @@ typedef struct polyflake_stats {
 #define POLYFLAKE_CLOSED 14
 
 /**
- * The counter or a section of the sequences has no number left: the store gave none in time, or the end is reached.
+ * The counter or a section of the sequences has no number: the store handed out none in time, or the numbers have
+ * reached their end.
  */
 #define POLYFLAKE_COUNTER_UNAVAILABLE 15
 
@@ -815,7 +816,7 @@ uint64_t polyflake_counter_try_next_id_or_zero(const struct polyflake_counter *c
  * at most max_wait_ms. On failure, the contents of the array are meaningless; numbers may be lost but are never
  * repeated.
  *
- * Returns the statuses of polyflake_counter_next_id, or POLYFLAKE_INVALID_OPTION for an array of more than
+ * Returns the same statuses as polyflake_counter_next_id, or POLYFLAKE_INVALID_OPTION for an array of more than
  * SIZE_MAX / 2 bytes.
  */
 polyflake_status polyflake_counter_fill(const struct polyflake_counter *counter,
@@ -827,7 +828,7 @@ polyflake_status polyflake_counter_fill(const struct polyflake_counter *counter,
  * Gets the first of n consecutive numbers; the last is *first + n - 1. n is 1 to POLYFLAKE_MAX_BATCH. If fewer than n
  * numbers are left in hand, they are skipped, and the store is asked for more.
  *
- * Returns the statuses of polyflake_counter_next_id, or POLYFLAKE_INVALID_OPTION if n is out of range, or if the
+ * Returns the same statuses as polyflake_counter_next_id, or POLYFLAKE_INVALID_OPTION if n is out of range, or if the
  * counter has several stores, whose numbers are not consecutive.
  */
 polyflake_status polyflake_counter_next_block(const struct polyflake_counter *counter,
@@ -850,7 +851,8 @@ polyflake_status polyflake_counter_peek(const struct polyflake_counter *counter,
  * Moves the counter above number: from then on, the store hands out only greater numbers. This process gives up its
  * numbers in hand; other processes use theirs up. Changes nothing if the counter is already higher.
  *
- * Returns the statuses of polyflake_counter_peek, or POLYFLAKE_INVALID_OPTION for a number that is not 1 to 2^63-1.
+ * Returns the same statuses as polyflake_counter_peek, or POLYFLAKE_INVALID_OPTION for a number that is not 1 to
+ * 2^63-1.
  */
 polyflake_status polyflake_counter_raise(const struct polyflake_counter *counter,
                                          uint64_t number,
@@ -861,7 +863,7 @@ polyflake_status polyflake_counter_raise(const struct polyflake_counter *counter
  * then on, this process's counters with that name issue no numbers. *existed is 1 if the store had the counter,
  * otherwise 0.
  *
- * Returns the statuses of polyflake_counter_peek.
+ * Returns the same statuses as polyflake_counter_peek.
  */
 polyflake_status polyflake_counter_remove(const struct polyflake_counter *counter,
                                           int *existed,
@@ -883,12 +885,10 @@ polyflake_status polyflake_counter_stats(const struct polyflake_counter *counter
                                          struct polyflake_detail *detail);
 
 /**
- * Parses a layout: the name of a preset, or a text such as
- * "timestamp:41|worker:10|sequence:12@1288834974657/1ms" (the epoch in Unix ms, the tick as Nms or Ns). Free the
- * result with polyflake_layout_free.
+ * Parses a layout: the name of a preset, or a string such as "timestamp:41|worker:10|sequence:12@1288834974657/1ms"
+ * (the epoch in Unix ms, the tick as Nms or Ns). Free the result with polyflake_layout_free.
  *
- * Returns POLYFLAKE_INVALID_LAYOUT for a layout that cannot work, or POLYFLAKE_UNKNOWN_LAYOUT if no preset has this
- * name.
+ * Returns POLYFLAKE_INVALID_LAYOUT for an invalid layout, or POLYFLAKE_UNKNOWN_LAYOUT if no preset has this name.
  */
 polyflake_status polyflake_layout_parse(const char *text,
                                         struct polyflake_layout **layout,
@@ -1019,7 +1019,7 @@ polyflake_status polyflake_next_lease_event(struct polyflake_lease_record *recor
 struct polyflake_options *polyflake_options_new(void);
 
 /**
- * Frees options. Snowflakes, counters and sequences made from them are not affected. Does nothing for NULL.
+ * Frees options. Snowflakes, counters and sequences created from them are not affected. Does nothing for NULL.
  */
 void polyflake_options_free(struct polyflake_options *options);
 
@@ -1028,7 +1028,7 @@ void polyflake_options_free(struct polyflake_options *options);
  *
  * Options of a Snowflake:
  *
- * layout           the name of a preset or the text of a layout; "twitter" by default
+ * layout           the name of a preset or a layout as text; "twitter" by default
  * node             "7", or "datacenter=1,worker=7"; required unless the layout has no node field
  * max_backward_ms  how far, in ms, the clock may step back while IDs are still issued; "1000" by default
  * max_ahead_ms     how far, in ms, IDs may run ahead of the clock to serve a burst; "0" by default
@@ -1087,7 +1087,7 @@ polyflake_status polyflake_options_set_bytes(struct polyflake_options *options,
                                              struct polyflake_detail *detail);
 
 /**
- * Sets one field of the node, such as "worker" to "7", so that callers need not build a text. Discards a whole node
+ * Sets one field of the node, such as "worker" to "7", so that callers need not build a string. Discards a whole node
  * that was set earlier. The node is checked when the Snowflake is created: setting a field twice is then an error.
  */
 polyflake_status polyflake_options_set_node_field(struct polyflake_options *options,
@@ -1128,7 +1128,7 @@ polyflake_status polyflake_options_compose(const struct polyflake_options *optio
 
 /**
  * Sets the cursor of a state file back to the system clock. Use it when a wrong clock has moved the cursor far into
- * the future. Stop the processes that use the file first: in any process that still runs, calls fail with
+ * the future. First stop the processes that use the file: in any process that still runs, calls fail with
  * POLYFLAKE_STATE_FILE until it restarts. The risk is that IDs issued ahead of the clock are issued again when the
  * clock gets there. A file whose cursor is not ahead of the clock is left unchanged.
  *
@@ -1172,10 +1172,10 @@ polyflake_status polyflake_public_ids_encode(const struct polyflake_public_ids *
                                              struct polyflake_detail *detail);
 
 /**
- * Gets the ID from a public ID. A text that was not encoded with this prefix and one of these keys decodes anyway with
- * a chance of 1 in 2^64.
+ * Gets the ID from a public ID. A string that was not encoded with this prefix and one of these keys decodes anyway
+ * with a chance of 1 in 2^64.
  *
- * Returns POLYFLAKE_INVALID_ID for any other text, with the reason in the message.
+ * Returns POLYFLAKE_INVALID_ID for any other string, with the reason in the message.
  */
 polyflake_status polyflake_public_ids_decode(const struct polyflake_public_ids *ids,
                                              const char *text,
@@ -1196,7 +1196,8 @@ polyflake_status polyflake_public_key_generate(unsigned int number,
 
 /**
  * Opens sequences with options, which are copied. Creates them if the store does not have them, and waits for the
- * lease for at most the address's wait (its ttl + 5 s, so 35 s by default). Free them with polyflake_sequences_free.
+ * lease for at most the wait set in the address (by default its ttl + 5 s, so 35 s). Free them with
+ * polyflake_sequences_free.
  *
  * All sequences in a process with the same store and name share their counts. A library thread, which blocks all
  * signals, renews the lease and moves bounds. It does so until the last of these sequences are closed, or until a ttl
@@ -1244,7 +1245,7 @@ polyflake_status polyflake_sequences_next_id(const struct polyflake_sequences *s
 /**
  * Gets the key's next number without waiting for the store.
  *
- * Returns the statuses of polyflake_sequences_next_id, but at once. If the store is needed, the library asks it
+ * Returns the same statuses as polyflake_sequences_next_id, but at once. If the store is needed, the library asks it
  * meanwhile.
  */
 polyflake_status polyflake_sequences_try_next_id(const struct polyflake_sequences *sequences,
@@ -1258,7 +1259,7 @@ polyflake_status polyflake_sequences_try_next_id(const struct polyflake_sequence
  * keys and numbers may be NULL. Whenever the call must wait for the store, it waits for at most max_wait_ms. On
  * failure, nothing is written; numbers may be lost but are never repeated.
  *
- * Returns the statuses of polyflake_sequences_next_id, or POLYFLAKE_INVALID_OPTION for arrays of more than
+ * Returns the same statuses as polyflake_sequences_next_id, or POLYFLAKE_INVALID_OPTION for arrays of more than
  * SIZE_MAX / 2 bytes. If a key is invalid, no number is taken.
  */
 polyflake_status polyflake_sequences_next_ids(const struct polyflake_sequences *sequences,
@@ -1295,9 +1296,10 @@ polyflake_status polyflake_sequences_stats(const struct polyflake_sequences *seq
  * because its cursor starts above every ID that a process with an older, deleted file may still issue; so does opening
  * a file right after a reboot. A custom clock must advance by as much before any ID is issued.
  *
- * With a lease, this asks the store for a node, and waits for one for at most the address's wait (its ttl + 5 s, so
- * 35 s by default). Snowflakes of one process with the same address and layout share one lease. A library thread,
- * which blocks all signals, renews it until the last of them is closed, or until a ttl after the last one is freed.
+ * With a lease, this asks the store for a node, and waits for one for at most the wait set in the address (by default
+ * its ttl + 5 s, so 35 s). Snowflakes of one process with the same address and layout share one lease. A library
+ * thread, which blocks all signals, renews it until the last of them is closed, or until a ttl after the last one is
+ * freed.
  *
  * Returns POLYFLAKE_INVALID_NODE for a missing or invalid node; POLYFLAKE_INVALID_OPTION if any other option is
  * invalid, if max_ahead_ms or max_backward_ms differ from those of a shared cursor, if that cursor uses another state
@@ -1352,7 +1354,7 @@ uint64_t polyflake_next_id_or_zero(const struct polyflake_snowflake *snowflake);
 /**
  * Gets the next ID without waiting.
  *
- * Returns the statuses of polyflake_next_id, but at once.
+ * Returns the same statuses as polyflake_next_id, but at once.
  */
 polyflake_status polyflake_try_next_id(const struct polyflake_snowflake *snowflake,
                                        uint64_t *id,
@@ -1363,7 +1365,8 @@ polyflake_status polyflake_try_next_id(const struct polyflake_snowflake *snowfla
  * calls. If n is 0, ids may be NULL. Between two runs of IDs, the call waits for at most max_wait_ms of real time. On
  * failure, the contents of the array are meaningless; IDs may be lost but are never repeated.
  *
- * Returns the statuses of polyflake_next_id, or POLYFLAKE_INVALID_OPTION for an array of more than SIZE_MAX / 2 bytes.
+ * Returns the same statuses as polyflake_next_id, or POLYFLAKE_INVALID_OPTION for an array of more than
+ * SIZE_MAX / 2 bytes.
  */
 polyflake_status polyflake_fill(const struct polyflake_snowflake *snowflake,
                                 size_t n,
@@ -1375,7 +1378,7 @@ polyflake_status polyflake_fill(const struct polyflake_snowflake *snowflake,
  * wait for the clock, for a lease's store or for a state file's disk. After a 0, continue with polyflake_waiting_poll,
  * and pass a waited_ns of at least 1, because this call has already counted the wait.
  *
- * Returns the statuses of polyflake_next_id, but at once.
+ * Returns the same statuses as polyflake_next_id, but at once.
  */
 polyflake_status polyflake_next_id_now(const struct polyflake_snowflake *snowflake,
                                        uint64_t *id,
@@ -1392,7 +1395,7 @@ uint64_t polyflake_next_id_now_or_zero(const struct polyflake_snowflake *snowfla
  * has changed the node while waiting, fill the array again from its start. On failure, IDs may be lost but are never
  * repeated.
  *
- * Returns the statuses of polyflake_fill, but at once.
+ * Returns the same statuses as polyflake_fill, but at once.
  */
 polyflake_status polyflake_fill_now(const struct polyflake_snowflake *snowflake,
                                     size_t n,
@@ -1414,8 +1417,8 @@ polyflake_status polyflake_check_batch(int64_t n, struct polyflake_detail *detai
 const struct polyflake_layout *polyflake_snowflake_layout(const struct polyflake_snowflake *snowflake);
 
 /**
- * Gets all node bits together, the highest field first. Works on a closed Snowflake too. With a lease, the node may
- * change: this is the node of the last ID or of the next.
+ * Gets the node, as the value of all node bits together, highest field first. Works on a closed Snowflake too. With a
+ * lease, the node may change: this is the node of the last ID or of the next.
  */
 polyflake_status polyflake_snowflake_node(const struct polyflake_snowflake *snowflake,
                                           uint64_t *node,
@@ -1462,7 +1465,8 @@ const char *polyflake_status_message(polyflake_status status);
  * Writes an ID as text, with a NUL, into the capacity bytes at text. POLYFLAKE_ID_TEXT_SIZE bytes are always enough.
  * format is "decimal", "hex", "base32" (Crockford, 13 digits), "base36", "base58" (Bitcoin alphabet), "base62" (11
  * digits), "uuid" (a UUID of version 8, for columns of that type), "bwmarrin-base32" or "bwmarrin-base58" (the
- * alphabets of the Go package bwmarrin/snowflake). Texts in base32, base62 and uuid sort in the order of the IDs.
+ * alphabets of the Go package bwmarrin/snowflake). In base32, base62 and uuid, the strings sort in the order of the
+ * IDs.
  *
  * Returns POLYFLAKE_INVALID_OPTION for any other format, or if capacity is too small.
  */
@@ -1476,7 +1480,7 @@ polyflake_status polyflake_id_write(uint64_t id,
  * Reads an ID from text, as written by polyflake_id_write or by other programs. Hex, base32, base36 and uuid are read
  * in upper and lower case.
  *
- * Returns POLYFLAKE_INVALID_ID for an invalid character, a number of more than 64 bits or a UUID that does not stand
+ * Returns POLYFLAKE_INVALID_ID for an invalid character, a number with more than 64 bits or a UUID that does not stand
  * for an ID, with the position in the message, or POLYFLAKE_INVALID_OPTION for any other format.
  */
 polyflake_status polyflake_id_read(const char *text,
@@ -1487,7 +1491,7 @@ polyflake_status polyflake_id_read(const char *text,
 /**
  * Converts an ID to a signed integer, for a BIGINT column and for languages without unsigned integers.
  *
- * Returns POLYFLAKE_INVALID_ID for an ID above 2^63 - 1. Only layouts of 64 bits have such IDs, in the second half of
+ * Returns POLYFLAKE_INVALID_ID for an ID above 2^63 - 1. Only 64-bit layouts have such IDs, in the second half of
  * their range.
  */
 polyflake_status polyflake_id_signed(uint64_t id,
@@ -1524,9 +1528,9 @@ polyflake_status polyflake_waiting_new(const struct polyflake_snowflake *snowfla
  * another thread may take IDs for it, so n must not be smaller in the next poll. All IDs from one poll have the same
  * node.
  *
- * Returns the statuses of polyflake_next_id, with POLYFLAKE_SEQUENCE_EXHAUSTED once waited_ns has reached max_wait_ms;
- * or POLYFLAKE_INVALID_OPTION if the call is already being polled, by another thread or from the Snowflake's own
- * clock.
+ * Returns the same statuses as polyflake_next_id, with POLYFLAKE_SEQUENCE_EXHAUSTED once waited_ns has reached
+ * max_wait_ms; or POLYFLAKE_INVALID_OPTION if the call is already being polled, by another thread or from the
+ * Snowflake's own clock.
  */
 polyflake_status polyflake_waiting_poll(const struct polyflake_waiting *waiting,
                                         uint64_t waited_ns,

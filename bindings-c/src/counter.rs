@@ -154,7 +154,7 @@ pub unsafe extern "C" fn polyflake_counter_try_next_id_or_zero(counter: *const p
 /// at most max_wait_ms. On failure, the contents of the array are meaningless; numbers may be lost but are never
 /// repeated.
 ///
-/// Returns the statuses of polyflake_counter_next_id, or POLYFLAKE_INVALID_OPTION for an array of more than
+/// Returns the same statuses as polyflake_counter_next_id, or POLYFLAKE_INVALID_OPTION for an array of more than
 /// SIZE_MAX / 2 bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_counter_fill(
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn polyflake_counter_fill(
 /// Gets the first of n consecutive numbers; the last is *first + n - 1. n is 1 to POLYFLAKE_MAX_BATCH. If fewer than n
 /// numbers are left in hand, they are skipped, and the store is asked for more.
 ///
-/// Returns the statuses of polyflake_counter_next_id, or POLYFLAKE_INVALID_OPTION if n is out of range, or if the
+/// Returns the same statuses as polyflake_counter_next_id, or POLYFLAKE_INVALID_OPTION if n is out of range, or if the
 /// counter has several stores, whose numbers are not consecutive.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_counter_next_block(
@@ -208,7 +208,8 @@ pub unsafe extern "C" fn polyflake_counter_peek(
 /// Moves the counter above number: from then on, the store hands out only greater numbers. This process gives up its
 /// numbers in hand; other processes use theirs up. Changes nothing if the counter is already higher.
 ///
-/// Returns the statuses of polyflake_counter_peek, or POLYFLAKE_INVALID_OPTION for a number that is not 1 to 2^63-1.
+/// Returns the same statuses as polyflake_counter_peek, or POLYFLAKE_INVALID_OPTION for a number that is not 1 to
+/// 2^63-1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_counter_raise(
     counter: *const polyflake_counter,
@@ -226,7 +227,7 @@ pub unsafe extern "C" fn polyflake_counter_raise(
 /// then on, this process's counters with that name issue no numbers. *existed is 1 if the store had the counter,
 /// otherwise 0.
 ///
-/// Returns the statuses of polyflake_counter_peek.
+/// Returns the same statuses as polyflake_counter_peek.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_counter_remove(
     counter: *const polyflake_counter,

@@ -35,7 +35,7 @@ pub struct polyflake_layout_info {
     pub ends_at_ms: u64,
     /// How many IDs one node can issue in a tick.
     pub ids_per_tick: u64,
-    /// How many nodes the layout can tell apart.
+    /// How many different nodes the layout allows.
     pub nodes: u64,
     /// The width of all fields together, in bits.
     pub total_bits: c_uint,
@@ -83,22 +83,20 @@ pub struct polyflake_decoded {
     pub timestamp_ms: u64,
     /// The number of ticks since the epoch.
     pub ticks: u64,
-    /// All node bits together, the highest field first.
+    /// The value of all node bits together, highest field first.
     pub node: u64,
     /// The sequence number within the tick.
     pub sequence: u64,
     /// The number of entries used in fields.
     pub field_count: u64,
-    /// The values of the node fields, the highest first.
+    /// The values of the node fields, highest first.
     pub fields: [u64; POLYFLAKE_MAX_NODE_FIELDS],
 }
 
-/// Parses a layout: the name of a preset, or a text such as
-/// "timestamp:41|worker:10|sequence:12@1288834974657/1ms" (the epoch in Unix ms, the tick as Nms or Ns). Free the
-/// result with polyflake_layout_free.
+/// Parses a layout: the name of a preset, or a string such as "timestamp:41|worker:10|sequence:12@1288834974657/1ms"
+/// (the epoch in Unix ms, the tick as Nms or Ns). Free the result with polyflake_layout_free.
 ///
-/// Returns POLYFLAKE_INVALID_LAYOUT for a layout that cannot work, or POLYFLAKE_UNKNOWN_LAYOUT if no preset has this
-/// name.
+/// Returns POLYFLAKE_INVALID_LAYOUT for an invalid layout, or POLYFLAKE_UNKNOWN_LAYOUT if no preset has this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_layout_parse(
     text: *const c_char,

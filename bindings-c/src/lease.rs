@@ -27,7 +27,7 @@ pub const POLYFLAKE_STORE_SIZE: usize = 256;
 pub struct polyflake_lease {
     /// sizeof(polyflake_lease), set by the caller.
     pub size: usize,
-    /// The node that the Snowflake holds, or last held: all node bits together, the highest field first.
+    /// The node that the Snowflake holds or last held, as the value of all node bits together, highest field first.
     pub node: u64,
     /// The time until which IDs may be issued without hearing from the store, in Unix ms; 0 if no node is held now.
     pub bound_ms: u64,
@@ -310,13 +310,13 @@ mod events {
                 has_node: event.node.is_some().into(),
                 is_warning: event.kind.is_warning().into(),
             };
-            // SAFETY: the pointers are those passed to polyflake_set_lease_listener, and the texts live until the
+            // SAFETY: the pointers are those passed to polyflake_set_lease_listener, and the strings live until the
             // callback returns.
             unsafe { (self.call)(self.user, &raw const event) };
         }
     }
 
-    /// No text should contain a NUL; if one does, it is cut there.
+    /// No string should contain a NUL; if one does, it is cut there.
     fn text(text: &str) -> CString {
         let end = text.find('\0').unwrap_or(text.len());
         CString::new(&text[..end]).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The C ABI: it converts pointers and texts; the core decides everything else.
+//! The C ABI. It converts pointers and strings; the core decides everything else.
 //!
 //! `include/polyflake.h` is generated from this crate, so the doc comments here are written for C programmers.
 #![allow(non_camel_case_types, reason = "these are C names")]

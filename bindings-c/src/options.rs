@@ -1,4 +1,4 @@
-//! Options of Snowflakes, counters and sequences, given by name and text. The core parses them.
+//! Options of Snowflakes, counters and sequences, set by name, from text. The core parses them.
 
 use core::ffi::{c_char, c_int, c_void};
 use core::fmt;
@@ -100,7 +100,7 @@ pub extern "C" fn polyflake_options_new() -> *mut polyflake_options {
     Box::into_raw(Box::default())
 }
 
-/// Frees options. Snowflakes, counters and sequences made from them are not affected. Does nothing for NULL.
+/// Frees options. Snowflakes, counters and sequences created from them are not affected. Does nothing for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_options_free(options: *mut polyflake_options) {
     if !options.is_null() {
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn polyflake_options_free(options: *mut polyflake_options)
 ///
 /// Options of a Snowflake:
 ///
-/// layout           the name of a preset or the text of a layout; "twitter" by default
+/// layout           the name of a preset or a layout as text; "twitter" by default
 /// node             "7", or "datacenter=1,worker=7"; required unless the layout has no node field
 /// max_backward_ms  how far, in ms, the clock may step back while IDs are still issued; "1000" by default
 /// max_ahead_ms     how far, in ms, IDs may run ahead of the clock to serve a burst; "0" by default
@@ -196,7 +196,7 @@ unsafe fn set<'a>(
     options.set(&name, value()?)
 }
 
-/// Sets one field of the node, such as "worker" to "7", so that callers need not build a text. Discards a whole node
+/// Sets one field of the node, such as "worker" to "7", so that callers need not build a string. Discards a whole node
 /// that was set earlier. The node is checked when the Snowflake is created: setting a field twice is then an error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_options_set_node_field(
@@ -274,7 +274,7 @@ pub unsafe extern "C" fn polyflake_options_compose(
 }
 
 /// Sets the cursor of a state file back to the system clock. Use it when a wrong clock has moved the cursor far into
-/// the future. Stop the processes that use the file first: in any process that still runs, calls fail with
+/// the future. First stop the processes that use the file: in any process that still runs, calls fail with
 /// POLYFLAKE_STATE_FILE until it restarts. The risk is that IDs issued ahead of the clock are issued again when the
 /// clock gets there. A file whose cursor is not ahead of the clock is left unchanged.
 ///

@@ -1,4 +1,4 @@
-//! Public IDs: texts that hide what an ID reveals.
+//! Public IDs: strings that hide what an ID reveals.
 
 use core::ffi::{c_char, c_uint};
 
@@ -7,8 +7,8 @@ use polyflake::{PublicIdKey, PublicIdKeyText, PublicIds, PublicText};
 use crate::status::{Failure, given, given_text, guard, output, polyflake_detail, polyflake_status};
 use crate::text::write_text;
 
-/// Converts IDs to public IDs and back. A public ID is a text that hides when and where the ID was made. Immutable, and
-/// safe to use from any thread. Takes a few KiB.
+/// Converts IDs to public IDs and back. A public ID is a string that hides when and where the ID was issued. Immutable,
+/// and safe to use from any thread. Takes a few KiB.
 #[derive(Debug)]
 pub struct polyflake_public_ids(PublicIds);
 
@@ -75,10 +75,10 @@ pub unsafe extern "C" fn polyflake_public_ids_encode(
     })
 }
 
-/// Gets the ID from a public ID. A text that was not encoded with this prefix and one of these keys decodes anyway with
-/// a chance of 1 in 2^64.
+/// Gets the ID from a public ID. A string that was not encoded with this prefix and one of these keys decodes anyway
+/// with a chance of 1 in 2^64.
 ///
-/// Returns POLYFLAKE_INVALID_ID for any other text, with the reason in the message.
+/// Returns POLYFLAKE_INVALID_ID for any other string, with the reason in the message.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_public_ids_decode(
     ids: *const polyflake_public_ids,

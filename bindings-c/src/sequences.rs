@@ -17,15 +17,15 @@ use polyflake_coordination::{SequenceKey, Sequences, SequencesOptions, Sequences
 #[cfg(not(feature = "coordination"))]
 use without::{SequenceKey, Sequences, SequencesOptions, SequencesStats};
 
-/// The key is a text, given by text and length.
+/// The key is a string, given by text and length.
 pub const POLYFLAKE_KEY_TEXT: c_int = 0;
 /// The key is a signed integer, given by integer, which is converted from int64_t.
 pub const POLYFLAKE_KEY_INT: c_int = 1;
 /// The key is an unsigned integer, given by integer.
 pub const POLYFLAKE_KEY_UINT: c_int = 2;
 
-/// A key with its own count: a text, or an integer from -2^63 to 2^64-1. The integer 5 and the text "5" are different
-/// keys; the signed and the unsigned integer 5 are the same key.
+/// A key with its own count: a string, or an integer from -2^63 to 2^64-1. The integer 5 and the string "5" are
+/// different keys; the signed and the unsigned integer 5 are the same key.
 ///
 ///   polyflake_key alice = {POLYFLAKE_KEY_TEXT, 0, "alice", 5};
 ///   polyflake_key seven = {POLYFLAKE_KEY_UINT, 7, NULL, 0};
@@ -36,13 +36,13 @@ pub struct polyflake_key {
     pub kind: c_int,
     /// The integer; for POLYFLAKE_KEY_INT, (uint64_t)value.
     pub integer: u64,
-    /// The text in UTF-8, which may contain NULs and need not end with one. Read only for POLYFLAKE_KEY_TEXT.
+    /// The string in UTF-8, which may contain NULs and need not end with one. Read only for POLYFLAKE_KEY_TEXT.
     pub text: *const c_char,
-    /// The length of the text in bytes. It may be anything: a key takes the same memory however long it is.
+    /// The length of the string in bytes. Any length works: a key takes the same memory however long it is.
     pub length: usize,
 }
 
-/// Omits the text, whose pointer may not be valid.
+/// Omits the string, whose pointer may not be valid.
 impl fmt::Debug for polyflake_key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("polyflake_key").field("kind", &self.kind).finish_non_exhaustive()
@@ -88,7 +88,8 @@ const KEY: &str = "key is NULL";
 const KEYS: &str = "keys is NULL";
 
 /// Opens sequences with options, which are copied. Creates them if the store does not have them, and waits for the
-/// lease for at most the address's wait (its ttl + 5 s, so 35 s by default). Free them with polyflake_sequences_free.
+/// lease for at most the wait set in the address (by default its ttl + 5 s, so 35 s). Free them with
+/// polyflake_sequences_free.
 ///
 /// All sequences in a process with the same store and name share their counts. A library thread, which blocks all
 /// signals, renews the lease and moves bounds. It does so until the last of these sequences are closed, or until a ttl
@@ -163,7 +164,7 @@ pub unsafe extern "C" fn polyflake_sequences_next_id(
 
 /// Gets the key's next number without waiting for the store.
 ///
-/// Returns the statuses of polyflake_sequences_next_id, but at once. If the store is needed, the library asks it
+/// Returns the same statuses as polyflake_sequences_next_id, but at once. If the store is needed, the library asks it
 /// meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_sequences_try_next_id(
@@ -181,7 +182,7 @@ pub unsafe extern "C" fn polyflake_sequences_try_next_id(
 /// keys and numbers may be NULL. Whenever the call must wait for the store, it waits for at most max_wait_ms. On
 /// failure, nothing is written; numbers may be lost but are never repeated.
 ///
-/// Returns the statuses of polyflake_sequences_next_id, or POLYFLAKE_INVALID_OPTION for arrays of more than
+/// Returns the same statuses as polyflake_sequences_next_id, or POLYFLAKE_INVALID_OPTION for arrays of more than
 /// SIZE_MAX / 2 bytes. If a key is invalid, no number is taken.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_sequences_next_ids(

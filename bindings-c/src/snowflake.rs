@@ -42,9 +42,9 @@ pub struct polyflake_stats {
     pub size: usize,
     /// How often a call found no free slot and waited or failed.
     pub waits: u64,
-    /// How many backward steps of the clock were seen, tolerated or not.
+    /// How often the clock was seen to step backward, tolerated or not.
     pub rollbacks: u64,
-    /// How far the last used tick is ahead of the clock, in ms; 0 if it is not ahead.
+    /// How far the last tick used is ahead of the clock, in ms; 0 if it is not ahead.
     pub lead_ms: u64,
     /// The start of the last ID's tick, in Unix ms; -1 before the first ID.
     pub last_issued_ms: i64,
@@ -70,9 +70,10 @@ pub(crate) const SNOWFLAKE: &str = "snowflake is NULL";
 /// because its cursor starts above every ID that a process with an older, deleted file may still issue; so does opening
 /// a file right after a reboot. A custom clock must advance by as much before any ID is issued.
 ///
-/// With a lease, this asks the store for a node, and waits for one for at most the address's wait (its ttl + 5 s, so
-/// 35 s by default). Snowflakes of one process with the same address and layout share one lease. A library thread,
-/// which blocks all signals, renews it until the last of them is closed, or until a ttl after the last one is freed.
+/// With a lease, this asks the store for a node, and waits for one for at most the wait set in the address (by default
+/// its ttl + 5 s, so 35 s). Snowflakes of one process with the same address and layout share one lease. A library
+/// thread, which blocks all signals, renews it until the last of them is closed, or until a ttl after the last one is
+/// freed.
 ///
 /// Returns POLYFLAKE_INVALID_NODE for a missing or invalid node; POLYFLAKE_INVALID_OPTION if any other option is
 /// invalid, if max_ahead_ms or max_backward_ms differ from those of a shared cursor, if that cursor uses another state
@@ -183,7 +184,7 @@ pub unsafe extern "C" fn polyflake_next_id_or_zero(snowflake: *const polyflake_s
 
 /// Gets the next ID without waiting.
 ///
-/// Returns the statuses of polyflake_next_id, but at once.
+/// Returns the same statuses as polyflake_next_id, but at once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_try_next_id(
     snowflake: *const polyflake_snowflake,
@@ -202,7 +203,8 @@ pub unsafe extern "C" fn polyflake_try_next_id(
 /// calls. If n is 0, ids may be NULL. Between two runs of IDs, the call waits for at most max_wait_ms of real time. On
 /// failure, the contents of the array are meaningless; IDs may be lost but are never repeated.
 ///
-/// Returns the statuses of polyflake_next_id, or POLYFLAKE_INVALID_OPTION for an array of more than SIZE_MAX / 2 bytes.
+/// Returns the same statuses as polyflake_next_id, or POLYFLAKE_INVALID_OPTION for an array of more than
+/// SIZE_MAX / 2 bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_fill(
     snowflake: *const polyflake_snowflake,
@@ -218,7 +220,7 @@ pub unsafe extern "C" fn polyflake_fill(
 /// wait for the clock, for a lease's store or for a state file's disk. After a 0, continue with polyflake_waiting_poll,
 /// and pass a waited_ns of at least 1, because this call has already counted the wait.
 ///
-/// Returns the statuses of polyflake_next_id, but at once.
+/// Returns the same statuses as polyflake_next_id, but at once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_next_id_now(
     snowflake: *const polyflake_snowflake,
@@ -251,7 +253,7 @@ pub unsafe extern "C" fn polyflake_next_id_now_or_zero(snowflake: *const polyfla
 /// has changed the node while waiting, fill the array again from its start. On failure, IDs may be lost but are never
 /// repeated.
 ///
-/// Returns the statuses of polyflake_fill, but at once.
+/// Returns the same statuses as polyflake_fill, but at once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_fill_now(
     snowflake: *const polyflake_snowflake,
@@ -322,8 +324,8 @@ pub unsafe extern "C" fn polyflake_snowflake_layout(
     }
 }
 
-/// Gets all node bits together, the highest field first. Works on a closed Snowflake too. With a lease, the node may
-/// change: this is the node of the last ID or of the next.
+/// Gets the node, as the value of all node bits together, highest field first. Works on a closed Snowflake too. With a
+/// lease, the node may change: this is the node of the last ID or of the next.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_node(
     snowflake: *const polyflake_snowflake,

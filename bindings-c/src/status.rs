@@ -10,7 +10,7 @@ pub type polyflake_status = i32;
 
 /// Success: the outputs are written.
 pub const POLYFLAKE_OK: polyflake_status = 0;
-/// The layout cannot work.
+/// The layout is invalid.
 pub const POLYFLAKE_INVALID_LAYOUT: polyflake_status = 1;
 /// No preset has this name.
 pub const POLYFLAKE_UNKNOWN_LAYOUT: polyflake_status = 2;
@@ -18,7 +18,7 @@ pub const POLYFLAKE_UNKNOWN_LAYOUT: polyflake_status = 2;
 pub const POLYFLAKE_INVALID_NODE: polyflake_status = 3;
 /// The name or value of any other option is invalid, or a required pointer is NULL.
 pub const POLYFLAKE_INVALID_OPTION: polyflake_status = 4;
-/// The ID does not fit the layout, or the text is not an ID.
+/// The ID does not fit the layout, or the string is not an ID.
 pub const POLYFLAKE_INVALID_ID: polyflake_status = 5;
 /// The time is before the epoch or past the layout's end.
 pub const POLYFLAKE_TIME_OUT_OF_RANGE: polyflake_status = 6;
@@ -38,7 +38,8 @@ pub const POLYFLAKE_LEASE_UNAVAILABLE: polyflake_status = 12;
 pub const POLYFLAKE_LEASE_LOST: polyflake_status = 13;
 /// The Snowflake, the counter or the sequences are closed.
 pub const POLYFLAKE_CLOSED: polyflake_status = 14;
-/// The counter or a section of the sequences has no number left: the store gave none in time, or the end is reached.
+/// The counter or a section of the sequences has no number: the store handed out none in time, or the numbers have
+/// reached their end.
 pub const POLYFLAKE_COUNTER_UNAVAILABLE: polyflake_status = 15;
 /// A panic was caught, which is a bug in Polyflake.
 pub const POLYFLAKE_INTERNAL: polyflake_status = 99;
@@ -53,7 +54,7 @@ pub struct polyflake_detail {
     /// How many ms the clock is behind the last ID, for POLYFLAKE_CLOCK_MOVED_BACKWARDS; otherwise 0.
     pub behind_ms: u64,
     /// How many ms the clock must advance before the next ID, for POLYFLAKE_CLOCK_MOVED_BACKWARDS and
-    /// POLYFLAKE_SEQUENCE_EXHAUSTED; how many ms it takes until the store is asked again, for POLYFLAKE_LEASE_LOST;
+    /// POLYFLAKE_SEQUENCE_EXHAUSTED; how many ms remain until the store is asked again, for POLYFLAKE_LEASE_LOST;
     /// otherwise 0.
     pub retry_after_ms: u64,
     /// Says what is wrong and what would work, NUL-terminated.
@@ -75,7 +76,7 @@ pub extern "C" fn polyflake_status_message(status: polyflake_status) -> *const c
     texts(status).1.as_ptr()
 }
 
-/// The core's texts, with the NUL that C needs.
+/// The core's names and messages, with the NUL that C needs.
 fn texts(status: polyflake_status) -> (&'static CStr, &'static CStr) {
     macro_rules! with_nul {
         ($text:expr) => {{
@@ -115,7 +116,7 @@ fn texts(status: polyflake_status) -> (&'static CStr, &'static CStr) {
 /// The reason that a call fails.
 pub(crate) enum Failure {
     Core(Error),
-    /// The caller broke a rule of the ABI, which this text names.
+    /// The caller broke a rule of the ABI. The string says which.
     Misuse(&'static str),
 }
 
@@ -166,7 +167,7 @@ fn write(detail: *mut polyflake_detail, message: &str, behind_ms: u64, retry_aft
     };
 }
 
-/// Copies as much of a text as fits, and fills the rest with at least one NUL.
+/// Copies as much of a string as fits, and fills the rest with at least one NUL.
 pub(crate) fn copy_text(text: &str, room: &mut [c_char]) {
     let mut end = text.len().min(room.len() - 1);
     while !text.is_char_boundary(end) {

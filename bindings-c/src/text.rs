@@ -14,7 +14,8 @@ pub const POLYFLAKE_ID_TEXT_SIZE: usize = 37;
 /// Writes an ID as text, with a NUL, into the capacity bytes at text. POLYFLAKE_ID_TEXT_SIZE bytes are always enough.
 /// format is "decimal", "hex", "base32" (Crockford, 13 digits), "base36", "base58" (Bitcoin alphabet), "base62" (11
 /// digits), "uuid" (a UUID of version 8, for columns of that type), "bwmarrin-base32" or "bwmarrin-base58" (the
-/// alphabets of the Go package bwmarrin/snowflake). Texts in base32, base62 and uuid sort in the order of the IDs.
+/// alphabets of the Go package bwmarrin/snowflake). In base32, base62 and uuid, the strings sort in the order of the
+/// IDs.
 ///
 /// Returns POLYFLAKE_INVALID_OPTION for any other format, or if capacity is too small.
 #[unsafe(no_mangle)]
@@ -36,7 +37,7 @@ pub unsafe extern "C" fn polyflake_id_write(
 /// Reads an ID from text, as written by polyflake_id_write or by other programs. Hex, base32, base36 and uuid are read
 /// in upper and lower case.
 ///
-/// Returns POLYFLAKE_INVALID_ID for an invalid character, a number of more than 64 bits or a UUID that does not stand
+/// Returns POLYFLAKE_INVALID_ID for an invalid character, a number with more than 64 bits or a UUID that does not stand
 /// for an ID, with the position in the message, or POLYFLAKE_INVALID_OPTION for any other format.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_id_read(
@@ -61,7 +62,7 @@ pub unsafe extern "C" fn polyflake_id_read(
 
 /// Converts an ID to a signed integer, for a BIGINT column and for languages without unsigned integers.
 ///
-/// Returns POLYFLAKE_INVALID_ID for an ID above 2^63 - 1. Only layouts of 64 bits have such IDs, in the second half of
+/// Returns POLYFLAKE_INVALID_ID for an ID above 2^63 - 1. Only 64-bit layouts have such IDs, in the second half of
 /// their range.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_id_signed(
@@ -108,7 +109,7 @@ static PRESET_NAMES: [[u8; POLYFLAKE_NAME_SIZE]; PRESETS.len()] = {
     names
 };
 
-/// Writes a text and its NUL.
+/// Writes a string and its NUL.
 ///
 /// # Safety
 /// `target` is NULL, or points to `capacity` bytes that nothing else uses during the call.

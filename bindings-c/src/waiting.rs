@@ -44,9 +44,9 @@ pub unsafe extern "C" fn polyflake_waiting_new(
 /// another thread may take IDs for it, so n must not be smaller in the next poll. All IDs from one poll have the same
 /// node.
 ///
-/// Returns the statuses of polyflake_next_id, with POLYFLAKE_SEQUENCE_EXHAUSTED once waited_ns has reached max_wait_ms;
-/// or POLYFLAKE_INVALID_OPTION if the call is already being polled, by another thread or from the Snowflake's own
-/// clock.
+/// Returns the same statuses as polyflake_next_id, with POLYFLAKE_SEQUENCE_EXHAUSTED once waited_ns has reached
+/// max_wait_ms; or POLYFLAKE_INVALID_OPTION if the call is already being polled, by another thread or from the
+/// Snowflake's own clock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_waiting_poll(
     waiting: *const polyflake_waiting,

@@ -9,7 +9,8 @@ use Polyflake\Internal\Core;
 /**
  * IDs as text, in the formats "decimal", "hex", "base32" (Crockford, 13 digits), "base36", "base58" (Bitcoin alphabet),
  * "base62" (11 digits), "uuid" (a UUID of version 8, for columns of that type), "bwmarrin-base32" and "bwmarrin-base58"
- * (the alphabets of the Go package bwmarrin/snowflake). Texts in base32, base62 and uuid sort in the order of the IDs.
+ * (the alphabets of the Go package bwmarrin/snowflake). In base32, base62 and uuid, the strings sort in the order of
+ * the IDs.
  *
  *     Id::format(1541815603606036480, 'base62'); // '1ptWyK4WgZU'
  *     Id::parse('1ptWyK4WgZU', 'base62');        // 1541815603606036480
@@ -38,7 +39,7 @@ final class Id
      * upper and lower case.
      *
      * @return int|string an int, or a decimal string if the ID's top bit is set
-     * @throws Exception\InvalidIdException for an invalid character, a number of more than 64 bits, or a UUID that
+     * @throws Exception\InvalidIdException for an invalid character, a number with more than 64 bits, or a UUID that
      *     does not represent an ID; the message names the position
      * @throws Exception\InvalidOptionException if the format is unknown
      * @throws LibraryException if libpolyflake cannot be used

@@ -22,7 +22,7 @@ use WeakMap;
  *     $layout->decode(175928847299117063)->fields['worker']; // 1
  *     $from = $layout->minId(new DateTimeImmutable('2016-04-30')); // WHERE id >= $from: all IDs since then
  *
- * IDs are ints. Those with the top bit set, which only layouts of 64 bits have, are decimal strings.
+ * IDs are ints. Those with the top bit set, which only 64-bit layouts have, are decimal strings.
  */
 final class Layout implements Stringable
 {
@@ -36,7 +36,7 @@ final class Layout implements Stringable
     public readonly int $endsAtMs;
     /** How many IDs one node can issue in a tick. */
     public readonly int $idsPerTick;
-    /** How many nodes the layout can tell apart. */
+    /** How many different nodes the layout allows. */
     public readonly int $nodes;
     /** The width of all fields together, in bits. */
     public readonly int $totalBits;
@@ -51,7 +51,7 @@ final class Layout implements Stringable
     /** The width of all node fields together, in bits. */
     public readonly int $nodeBits;
     /**
-     * All fields, the highest first.
+     * All fields, highest first.
      *
      * @var list<Field>
      */
@@ -72,10 +72,10 @@ final class Layout implements Stringable
     /**
      * Parses a layout.
      *
-     * @param string $layout the name of a preset (see presets()), or a text such as
+     * @param string $layout the name of a preset (see presets()), or a string such as
      *     "timestamp:41|worker:10|sequence:12@1288834974657/1ms": fields from the highest bit down, the epoch in Unix
      *     ms, the tick as Nms or Ns
-     * @throws Exception\InvalidLayoutException if the layout cannot work
+     * @throws Exception\InvalidLayoutException if the layout is invalid
      * @throws Exception\UnknownLayoutException if no preset has this name
      * @throws LibraryException if libpolyflake cannot be used
      */
@@ -122,7 +122,7 @@ final class Layout implements Stringable
      */
     public function decode(int|string $id): Decoded
     {
-        // The library reads all texts that PHP would not write for an int.
+        // The library reads all strings that PHP would not write for an int.
         $bits = is_int($id) || (string) (int) $id === $id ? (int) $id : -1;
         if ($bits < 0 || $bits >> $this->totalBits !== 0) {
             $bits = $this->checked($id);
@@ -147,7 +147,8 @@ final class Layout implements Stringable
     }
 
     /**
-     * Builds an ID from a time, a node and a sequence number. Nothing prevents it from repeating an ID that was issued.
+     * Builds an ID from a time, a node and a sequence number. Nothing prevents it from repeating an ID that was already
+     * issued.
      *
      * @param DateTimeInterface|int $time a time or Unix ms; rounded down to its tick
      * @param int|array<string, int|string>|string|bool|null $node as for a Snowflake; null for a layout without node

@@ -12,7 +12,7 @@ use Polyflake\Internal\Library;
 use SensitiveParameter;
 
 /**
- * Converts IDs to public IDs and back. A public ID is a text that hides when and where the ID was issued. No table is
+ * Converts IDs to public IDs and back. A public ID is a string that hides when and where the ID was issued. No table is
  * needed to decode it.
  *
  *     $orders = new PublicIds($keys, 'order');
@@ -28,7 +28,7 @@ final class PublicIds
     /** Null once the object is freed: at the end of a request, PHP destroys objects that others still use. */
     private ?CData $pointer = null;
     /**
-     * The library writes a text and an ID here. They are kept, so that the next call need not allocate them. A call
+     * The library writes a string and an ID here. They are kept, so that the next call need not allocate them. A call
      * takes them out and puts them back, because a signal handler may make another call before this one has read the
      * result.
      */
@@ -101,11 +101,11 @@ final class PublicIds
     }
 
     /**
-     * Returns the ID from a public ID. A text that was not encoded with this prefix and one of these keys decodes
+     * Returns the ID from a public ID. A string that was not encoded with this prefix and one of these keys decodes
      * anyway with a chance of 1 in 2^64.
      *
      * @return int|string an int, or a decimal string if the ID's top bit is set
-     * @throws Exception\InvalidIdException for any other text; the message gives the reason
+     * @throws Exception\InvalidIdException for any other string; the message gives the reason
      */
     public function decode(#[SensitiveParameter] string $text): int|string
     {
@@ -138,7 +138,7 @@ final class PublicIds
     }
 
     /**
-     * Generates a key from random bytes of the operating system. Keep the key where you keep secrets.
+     * Generates a key from random bytes of the operating system. Store the key as you store other secrets.
      *
      * @param int $number the key's number, from 0 to 61. Public IDs name their key by its number, so give each key a
      *     different one

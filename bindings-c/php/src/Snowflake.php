@@ -53,10 +53,10 @@ final class Snowflake implements IdGenerator, IteratorAggregate
      * Creates a Snowflake. Null means an option's default.
      *
      * @param int|array<string, int|string>|string|bool|null $node the node of this process: all node bits as an int or
-     *     a decimal text, or its fields, as a map of field to value or a text such as "datacenter=1,worker=7".
+     *     a decimal string, or its fields, as a map of field to value or a string such as "datacenter=1,worker=7".
      *     Required, unless the layout has no node fields. A bool throws a TypeError: getenv() returns false for a
      *     variable that is not set
-     * @param string|Layout|null $layout the name of a preset, the text of a layout, or a Layout; "twitter" by default
+     * @param string|Layout|null $layout the name of a preset, a layout as text, or a Layout; "twitter" by default
      * @param ?int $maxBackwardMs how many ms the clock may step back while IDs are still issued, from the rest of the
      *     last tick; 1000 by default. With 0, no step back of a tick or more is tolerated
      * @param ?int $maxAheadMs how many ms IDs may run ahead of the clock to serve a burst; 0 by default
@@ -69,9 +69,10 @@ final class Snowflake implements IdGenerator, IteratorAggregate
      * @param ?string $state the path of a file through which all processes on this host share the node. If the file
      *     does not exist, it is created, which takes about a second
      * @param ?string $lease the address of a store from which the node is leased, such as "redis://host/0". $node is
-     *     then optional, and narrows the choice. The constructor waits for a node for at most the address's wait (its
-     *     ttl + 5 s, so 35 s by default). All Snowflakes in a process with the same address and layout share a lease
-     * @throws Exception\InvalidLayoutException if the layout cannot work
+     *     then optional, and narrows the choice. The constructor waits for a node for at most the wait set in the
+     *     address (by default its ttl + 5 s, so 35 s). All Snowflakes in a process with the same address and layout
+     *     share a lease
+     * @throws Exception\InvalidLayoutException if the layout is invalid
      * @throws Exception\UnknownLayoutException if no preset has this name
      * @throws Exception\InvalidNodeException if the node is missing or does not fit the layout
      * @throws Exception\InvalidOptionException if another option is invalid, if maxBackwardMs or maxAheadMs differ from
@@ -182,7 +183,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
      * @throws Exception\StateFileException if the state file was renamed, deleted or replaced, or cannot be written
      * @throws Exception\LeaseLostException if the lease has expired, and the store has not renewed it in that time
      * @throws Exception\ClosedException after close()
-     * @throws Exception\InvalidIdException if the ID's top bit is set, which happens only with layouts of 64 bits: use
+     * @throws Exception\InvalidIdException if the ID's top bit is set, which happens only with 64-bit layouts: use
      *     nextIdString() for them
      */
     public function nextId(): int
@@ -265,8 +266,8 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * Returns all node bits together, the highest field first. With a lease, the node may change after the lease was
-     * lost: this is the node of the last ID or of the next.
+     * Returns the node, as the value of all node bits together, highest field first. With a lease, the node may change
+     * after the lease was lost: this is the node of the last ID or of the next.
      */
     public function node(): int
     {
@@ -346,7 +347,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
      * Sets the cursor of a state file back to the system clock. Use it when a wrong clock has moved the cursor far into
      * the future.
      *
-     * Stop the processes that use the file first: in any process that still runs, calls throw StateFileException until
+     * First stop the processes that use the file: in any process that still runs, calls throw StateFileException until
      * it restarts. The risk is that IDs issued ahead of the clock are issued again when the clock gets there. A file
      * whose cursor is not ahead of the clock is left unchanged.
      *

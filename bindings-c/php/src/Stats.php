@@ -15,9 +15,9 @@ final class Stats
     public function __construct(
         /** How often a call found no free slot and waited or failed. */
         public readonly int $waits,
-        /** How many backward steps of the clock were seen, tolerated or not. */
+        /** How often the clock was seen to step backward, tolerated or not. */
         public readonly int $rollbacks,
-        /** How many ms the last used tick is ahead of the clock; 0 if it is not ahead. */
+        /** How many ms the last tick used is ahead of the clock; 0 if it is not ahead. */
         public readonly int $leadMs,
         /** The start of the last ID's tick, in Unix ms; null before the first ID. */
         public readonly ?int $lastIssuedMs,

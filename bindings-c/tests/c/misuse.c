@@ -68,7 +68,7 @@ static polyflake_layout *parsed(const char *text) {
   return layout;
 }
 
-/* Returns whether a text is UTF-8, as bindings in other languages expect. */
+/* Returns whether a string is UTF-8, as bindings in other languages expect. */
 static int is_utf8(const char *text) {
   const unsigned char *at = (const unsigned char *)text;
   while (*at) {

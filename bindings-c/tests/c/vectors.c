@@ -1,5 +1,5 @@
-/* vectors PATH ...: every case of tests/vectors.json and tests/public_ids.json, which describe their own
- * formats, through the C API. */
+/* vectors PATH ...: runs every case in tests/vectors.json and tests/public_ids.json through the C API. These
+ * files describe their own formats. */
 #include "check.h"
 
 #include <cjson/cJSON.h>

@@ -23,7 +23,7 @@ trait Details
         public readonly int $behindMs,
         /**
          * How many ms the clock must advance before the next ID, for ClockMovedBackwardsException and
-         * SequenceExhaustedException; how many ms it takes until the store is queried again, for LeaseLostException;
+         * SequenceExhaustedException; how many ms remain until the store is queried again, for LeaseLostException;
          * otherwise 0.
          */
         public readonly int $retryAfterMs,

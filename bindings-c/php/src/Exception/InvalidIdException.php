@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Polyflake\Exception;
 
 /**
- * Error 5, invalid_id: the ID does not fit the layout or PHP's int, or the text is not an ID.
+ * Error 5, invalid_id: the ID does not fit the layout or PHP's int, or the string is not an ID.
  */
 final class InvalidIdException extends \InvalidArgumentException implements PolyflakeException
 {

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Polyflake\Exception;
 
 /**
- * Error 1, invalid_layout: the layout cannot work.
+ * Error 1, invalid_layout: the layout is invalid.
  */
 final class InvalidLayoutException extends \InvalidArgumentException implements PolyflakeException
 {

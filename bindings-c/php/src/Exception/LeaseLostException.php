@@ -6,7 +6,7 @@ namespace Polyflake\Exception;
 
 /**
  * Error 13, lease_lost: the lease has expired, and the store has not renewed it in the time that the call may wait.
- * $retryAfterMs is how many ms it takes until the store is queried again. The Snowflake recovers by itself.
+ * $retryAfterMs is how many ms remain until the store is queried again. The Snowflake recovers by itself.
  */
 final class LeaseLostException extends \RuntimeException implements PolyflakeException
 {

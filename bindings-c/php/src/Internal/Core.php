@@ -67,7 +67,7 @@ final class Core
     }
 
     /**
-     * Returns a text for C, which reads up to the first NUL. A NUL inside would hide the rest of the text, so it is
+     * Returns a string for C, which reads up to the first NUL. A NUL inside would hide the rest of the string, so it is
      * replaced by the symbol for NUL, which all of the library's parsers reject.
      */
     public static function text(string $text): string
