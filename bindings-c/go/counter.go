@@ -313,7 +313,8 @@ func (c *Counter) Raise(number ID) error {
 }
 
 // Remove deletes the counter from the store, and returns whether it existed. A process that opens the counter later
-// begins at its start again, so numbers repeat. From then on, this process's Counters with that name issue no numbers.
+// starts again at the first number, so numbers repeat. From then on, this process's Counters with that name issue no
+// numbers.
 //
 // It returns the errors of [Counter.Peek].
 func (c *Counter) Remove() (existed bool, err error) {

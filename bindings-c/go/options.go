@@ -144,7 +144,7 @@ func SteadyClock() Option {
 // or if its cursor is more than a minute ahead of the clock (see [ResetState]). The file is never overwritten. Calls
 // for an ID return [ErrStateFile] once the file has been renamed, deleted or replaced. Creating the file takes about a
 // second, because its cursor starts above every ID that a process with an older, deleted file may still issue. A custom
-// [Clock] must advance by as much before any ID is issued.
+// [Clock] must advance by that much before any ID is issued.
 //
 //	polyflake.New(polyflake.Node(7), polyflake.State("/var/lib/app/polyflake.state"))
 func State(path string) Option {

@@ -45,7 +45,7 @@ func NewPublicIDs(keys []string, prefix string) (*PublicIDs, error) {
 }
 
 // GeneratePublicKey generates a key from random bytes of the operating system. Store the key as you store other
-// secrets. number is 0 to 61. Public IDs name their key by its number, so give each key a different one.
+// secrets. number must be 0 to 61. Public IDs name their key by its number, so give each key a different one.
 //
 // It returns [ErrInvalidOption] for any other number.
 func GeneratePublicKey(number uint) (string, error) {

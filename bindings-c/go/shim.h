@@ -48,7 +48,7 @@ polyflake_waiting *polyflake_go_waiting_new(uintptr_t snowflake);
 polyflake_go_filled polyflake_go_waiting_poll(
     const polyflake_waiting *waiting, uint64_t waited_ns, size_t n, uint64_t *ids);
 
-/* To be called when a Go clock on this thread has ended its goroutine, and so does not return. */
+/* Called when a Go clock on this thread has ended its goroutine instead of returning. */
 void polyflake_go_clock_has_gone(void);
 
 /* Returns NULL on success. */

@@ -4,7 +4,7 @@
 //	id, err := ids.NextID()
 //
 // It wraps the C library libpolyflake, which pkg-config must find at build time and the loader at run time. Options,
-// errors and guarantees are the same as in every other language of Polyflake.
+// errors and guarantees are the same as in Polyflake's other languages.
 //
 // Times are Unix times, without leap seconds.
 package polyflake

@@ -57,7 +57,7 @@ type queue struct {
 	room []ID
 }
 
-// line is a list of calls in the order in which they came.
+// line is a list of calls in the order in which they arrived.
 type line struct{ first, last *waiter }
 
 // waiter is a waiting call.

@@ -100,17 +100,17 @@
 #define POLYFLAKE_PUBLIC_KEY_SIZE 28
 
 /**
- * The key is a string, given by text and length.
+ * The key is the string in text and length.
  */
 #define POLYFLAKE_KEY_TEXT 0
 
 /**
- * The key is a signed integer, given by integer, which is converted from int64_t.
+ * The key is the signed integer in integer, converted from int64_t.
  */
 #define POLYFLAKE_KEY_INT 1
 
 /**
- * The key is an unsigned integer, given by integer.
+ * The key is the unsigned integer in integer.
  */
 #define POLYFLAKE_KEY_UINT 2
 
@@ -770,8 +770,8 @@ polyflake_status polyflake_counter_open(const struct polyflake_options *options,
 void polyflake_counter_close(const struct polyflake_counter *counter);
 
 /**
- * Frees a counter that no thread uses any more, closed or not. If it was not closed, its numbers in hand are kept for
- * a ttl, so that the next counter with that name can use them. Does nothing for NULL.
+ * Frees a counter that no thread uses any longer, closed or not. If it was not closed, its numbers in hand are kept
+ * for a ttl, so that the next counter with that name can use them. Does nothing for NULL.
  */
 void polyflake_counter_free(struct polyflake_counter *counter);
 
@@ -825,8 +825,8 @@ polyflake_status polyflake_counter_fill(const struct polyflake_counter *counter,
                                         struct polyflake_detail *detail);
 
 /**
- * Gets the first of n consecutive numbers; the last is *first + n - 1. n is 1 to POLYFLAKE_MAX_BATCH. If fewer than n
- * numbers are left in hand, they are skipped, and the store is asked for more.
+ * Gets the first of n consecutive numbers; the last is *first + n - 1. n must be 1 to POLYFLAKE_MAX_BATCH. If fewer
+ * than n numbers are left in hand, they are skipped, and the store is asked for more.
  *
  * Returns the same statuses as polyflake_counter_next_id, or POLYFLAKE_INVALID_OPTION if n is out of range, or if the
  * counter has several stores, whose numbers are not consecutive.
@@ -859,9 +859,9 @@ polyflake_status polyflake_counter_raise(const struct polyflake_counter *counter
                                          struct polyflake_detail *detail);
 
 /**
- * Deletes the counter from the store. A process that opens it later begins at its start again, so numbers repeat. From
- * then on, this process's counters with that name issue no numbers. *existed is 1 if the store had the counter,
- * otherwise 0.
+ * Deletes the counter from the store. A process that opens it later starts again at the first number, so numbers
+ * repeat. From then on, this process's counters with that name issue no numbers. *existed is 1 if the store had the
+ * counter, otherwise 0.
  *
  * Returns the same statuses as polyflake_counter_peek.
  */
@@ -994,7 +994,7 @@ const char *polyflake_lease_state_name(int state);
  * Sets the listener, a function that the library calls from now on with every event of this process's leases and
  * counters: a lease was acquired, lost or released, a store does not answer, a counter has stopped. There is only one
  * listener at a time. A new one replaces it, and NULL removes it. Once this function has returned, the previous
- * listener is not called any more.
+ * listener is no longer called.
  *
  * Until the first call of this function or of polyflake_next_lease_event, warnings are written to stderr.
  *
@@ -1184,8 +1184,8 @@ polyflake_status polyflake_public_ids_decode(const struct polyflake_public_ids *
 
 /**
  * Generates a key from random bytes of the operating system and writes it, with a NUL, into the capacity bytes at
- * text. POLYFLAKE_PUBLIC_KEY_SIZE bytes are enough. number is 0 to 61. Public IDs name their key by its number, so
- * give each key a different one.
+ * text. POLYFLAKE_PUBLIC_KEY_SIZE bytes are enough. number must be 0 to 61. Public IDs name their key by its number,
+ * so give each key a different one.
  *
  * Returns POLYFLAKE_INVALID_OPTION for any other number, or if capacity is too small.
  */
@@ -1222,8 +1222,8 @@ polyflake_status polyflake_sequences_open(const struct polyflake_options *option
 void polyflake_sequences_close(const struct polyflake_sequences *sequences);
 
 /**
- * Frees sequences that no thread uses any more, closed or not. If they were not closed, their lease is kept for a ttl,
- * so that the next sequences with that name in this process can use it. Does nothing for NULL.
+ * Frees sequences that no thread uses any longer, closed or not. If they were not closed, their lease is kept for a
+ * ttl, so that the next sequences with that name in this process can use it. Does nothing for NULL.
  */
 void polyflake_sequences_free(struct polyflake_sequences *sequences);
 
@@ -1294,7 +1294,7 @@ polyflake_status polyflake_sequences_stats(const struct polyflake_sequences *seq
  *
  * With a state file, all processes that name the file share its cursor. Creating the file takes about a second,
  * because its cursor starts above every ID that a process with an older, deleted file may still issue; so does opening
- * a file right after a reboot. A custom clock must advance by as much before any ID is issued.
+ * a file right after a reboot. A custom clock must advance by that much before any ID is issued.
  *
  * With a lease, this asks the store for a node, and waits for one for at most the wait set in the address (by default
  * its ttl + 5 s, so 35 s). Snowflakes of one process with the same address and layout share one lease. A library
@@ -1325,8 +1325,8 @@ polyflake_status polyflake_snowflake_new(const struct polyflake_options *options
 void polyflake_snowflake_close(const struct polyflake_snowflake *snowflake);
 
 /**
- * Frees a Snowflake that no thread uses any more, closed or not. Its cursor and its hold on a state file last as long
- * as the process. If it was not closed, its lease is kept for a ttl, so that the next Snowflake can use it. Does
+ * Frees a Snowflake that no thread uses any longer, closed or not. Its cursor and its hold on a state file last as
+ * long as the process. If it was not closed, its lease is kept for a ttl, so that the next Snowflake can use it. Does
  * nothing for NULL.
  */
 void polyflake_snowflake_free(struct polyflake_snowflake *snowflake);
@@ -1375,8 +1375,8 @@ polyflake_status polyflake_fill(const struct polyflake_snowflake *snowflake,
 
 /**
  * Gets the next ID if one is free now, or 0, which is never an ID, if the caller must wait for one. This call does not
- * wait for the clock, for a lease's store or for a state file's disk. After a 0, continue with polyflake_waiting_poll,
- * and pass a waited_ns of at least 1, because this call has already counted the wait.
+ * wait for the clock, for a lease's store or for a state file's disk. If the ID is 0, continue with
+ * polyflake_waiting_poll, and pass a waited_ns of at least 1, because this call has already counted the wait.
  *
  * Returns the same statuses as polyflake_next_id, but at once.
  */

@@ -92,8 +92,8 @@ pub unsafe extern "C" fn polyflake_counter_close(counter: *const polyflake_count
     }
 }
 
-/// Frees a counter that no thread uses any more, closed or not. If it was not closed, its numbers in hand are kept for
-/// a ttl, so that the next counter with that name can use them. Does nothing for NULL.
+/// Frees a counter that no thread uses any longer, closed or not. If it was not closed, its numbers in hand are kept
+/// for a ttl, so that the next counter with that name can use them. Does nothing for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_counter_free(counter: *mut polyflake_counter) {
     if !counter.is_null() {
@@ -170,8 +170,8 @@ pub unsafe extern "C" fn polyflake_counter_fill(
     })
 }
 
-/// Gets the first of n consecutive numbers; the last is *first + n - 1. n is 1 to POLYFLAKE_MAX_BATCH. If fewer than n
-/// numbers are left in hand, they are skipped, and the store is asked for more.
+/// Gets the first of n consecutive numbers; the last is *first + n - 1. n must be 1 to POLYFLAKE_MAX_BATCH. If fewer
+/// than n numbers are left in hand, they are skipped, and the store is asked for more.
 ///
 /// Returns the same statuses as polyflake_counter_next_id, or POLYFLAKE_INVALID_OPTION if n is out of range, or if the
 /// counter has several stores, whose numbers are not consecutive.
@@ -223,9 +223,9 @@ pub unsafe extern "C" fn polyflake_counter_raise(
     })
 }
 
-/// Deletes the counter from the store. A process that opens it later begins at its start again, so numbers repeat. From
-/// then on, this process's counters with that name issue no numbers. *existed is 1 if the store had the counter,
-/// otherwise 0.
+/// Deletes the counter from the store. A process that opens it later starts again at the first number, so numbers
+/// repeat. From then on, this process's counters with that name issue no numbers. *existed is 1 if the store had the
+/// counter, otherwise 0.
 ///
 /// Returns the same statuses as polyflake_counter_peek.
 #[unsafe(no_mangle)]

@@ -134,7 +134,7 @@ pub type polyflake_lease_listener =
 /// Sets the listener, a function that the library calls from now on with every event of this process's leases and
 /// counters: a lease was acquired, lost or released, a store does not answer, a counter has stopped. There is only one
 /// listener at a time. A new one replaces it, and NULL removes it. Once this function has returned, the previous
-/// listener is not called any more.
+/// listener is no longer called.
 ///
 /// Until the first call of this function or of polyflake_next_lease_event, warnings are written to stderr.
 ///
@@ -260,7 +260,7 @@ mod events {
             }
             if IS_KEEPING.load(Ordering::Acquire) {
                 let mut kept = kept();
-                // A full queue means that nobody reads it any more.
+                // A full queue means that nobody is reading it.
                 if kept.len() < MOST_KEPT {
                     kept.push_back(event.clone());
                 }

@@ -97,8 +97,8 @@ pub unsafe extern "C" fn polyflake_public_ids_decode(
 }
 
 /// Generates a key from random bytes of the operating system and writes it, with a NUL, into the capacity bytes at
-/// text. POLYFLAKE_PUBLIC_KEY_SIZE bytes are enough. number is 0 to 61. Public IDs name their key by its number, so
-/// give each key a different one.
+/// text. POLYFLAKE_PUBLIC_KEY_SIZE bytes are enough. number must be 0 to 61. Public IDs name their key by its number,
+/// so give each key a different one.
 ///
 /// Returns POLYFLAKE_INVALID_OPTION for any other number, or if capacity is too small.
 #[unsafe(no_mangle)]

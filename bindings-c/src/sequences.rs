@@ -17,11 +17,11 @@ use polyflake_coordination::{SequenceKey, Sequences, SequencesOptions, Sequences
 #[cfg(not(feature = "coordination"))]
 use without::{SequenceKey, Sequences, SequencesOptions, SequencesStats};
 
-/// The key is a string, given by text and length.
+/// The key is the string in text and length.
 pub const POLYFLAKE_KEY_TEXT: c_int = 0;
-/// The key is a signed integer, given by integer, which is converted from int64_t.
+/// The key is the signed integer in integer, converted from int64_t.
 pub const POLYFLAKE_KEY_INT: c_int = 1;
-/// The key is an unsigned integer, given by integer.
+/// The key is the unsigned integer in integer.
 pub const POLYFLAKE_KEY_UINT: c_int = 2;
 
 /// A key with its own count: a string, or an integer from -2^63 to 2^64-1. The integer 5 and the string "5" are
@@ -133,8 +133,8 @@ pub unsafe extern "C" fn polyflake_sequences_close(sequences: *const polyflake_s
     }
 }
 
-/// Frees sequences that no thread uses any more, closed or not. If they were not closed, their lease is kept for a ttl,
-/// so that the next sequences with that name in this process can use it. Does nothing for NULL.
+/// Frees sequences that no thread uses any longer, closed or not. If they were not closed, their lease is kept for a
+/// ttl, so that the next sequences with that name in this process can use it. Does nothing for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_sequences_free(sequences: *mut polyflake_sequences) {
     if !sequences.is_null() {

@@ -68,7 +68,7 @@ pub(crate) const SNOWFLAKE: &str = "snowflake is NULL";
 ///
 /// With a state file, all processes that name the file share its cursor. Creating the file takes about a second,
 /// because its cursor starts above every ID that a process with an older, deleted file may still issue; so does opening
-/// a file right after a reboot. A custom clock must advance by as much before any ID is issued.
+/// a file right after a reboot. A custom clock must advance by that much before any ID is issued.
 ///
 /// With a lease, this asks the store for a node, and waits for one for at most the wait set in the address (by default
 /// its ttl + 5 s, so 35 s). Snowflakes of one process with the same address and layout share one lease. A library
@@ -135,8 +135,8 @@ pub unsafe extern "C" fn polyflake_snowflake_close(snowflake: *const polyflake_s
     }
 }
 
-/// Frees a Snowflake that no thread uses any more, closed or not. Its cursor and its hold on a state file last as long
-/// as the process. If it was not closed, its lease is kept for a ttl, so that the next Snowflake can use it. Does
+/// Frees a Snowflake that no thread uses any longer, closed or not. Its cursor and its hold on a state file last as
+/// long as the process. If it was not closed, its lease is kept for a ttl, so that the next Snowflake can use it. Does
 /// nothing for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_free(snowflake: *mut polyflake_snowflake) {
@@ -217,8 +217,8 @@ pub unsafe extern "C" fn polyflake_fill(
 }
 
 /// Gets the next ID if one is free now, or 0, which is never an ID, if the caller must wait for one. This call does not
-/// wait for the clock, for a lease's store or for a state file's disk. After a 0, continue with polyflake_waiting_poll,
-/// and pass a waited_ns of at least 1, because this call has already counted the wait.
+/// wait for the clock, for a lease's store or for a state file's disk. If the ID is 0, continue with
+/// polyflake_waiting_poll, and pass a waited_ns of at least 1, because this call has already counted the wait.
 ///
 /// Returns the same statuses as polyflake_next_id, but at once.
 #[unsafe(no_mangle)]

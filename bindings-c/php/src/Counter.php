@@ -220,8 +220,8 @@ final class Counter implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * Deletes the counter from the store. A process that opens it later begins at its start again, so numbers repeat.
-     * From then on, this process's Counters with that name issue no numbers.
+     * Deletes the counter from the store. A process that opens it later starts again at the first number, so numbers
+     * repeat. From then on, this process's Counters with that name issue no numbers.
      *
      * @return bool whether the counter existed
      * @throws PolyflakeException as peek()
