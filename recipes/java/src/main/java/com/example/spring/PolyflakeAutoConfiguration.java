@@ -1,0 +1,43 @@
+package com.example.spring;
+
+import io.polyflake.Snowflake;
+import java.time.Duration;
+import java.util.Optional;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.context.properties.ConfigurationProperties;
+import org.springframework.boot.context.properties.EnableConfigurationProperties;
+import org.springframework.context.annotation.Bean;
+
+/**
+ * Spring Boot: one {@link Snowflake} for the program, with its options from the configuration.
+ *
+ * <pre>{@code
+ * polyflake.lease=redis://redis.internal/0
+ * }</pre>
+ *
+ * <p>Name this class in the file {@code META-INF/spring/org.springframework.boot.autoconfigure.AutoConfiguration.imports}.
+ * The program starts once it has leased a node. It gives the node back when it ends, after the last requests and after all
+ * beans that use the Snowflake.
+ */
+@AutoConfiguration
+@EnableConfigurationProperties(PolyflakeAutoConfiguration.Options.class)
+public class PolyflakeAutoConfiguration {
+    /** What is not set has Polyflake's default. Only one of a node and a lease is needed. */
+    @ConfigurationProperties("polyflake")
+    public record Options(
+            String layout, String node, String lease, Duration maxBackward, Duration maxAhead, Duration maxWait) {}
+
+    @Bean
+    @ConditionalOnMissingBean
+    Snowflake snowflake(Options options) {
+        Snowflake.Builder builder = Snowflake.builder();
+        Optional.ofNullable(options.layout).ifPresent(builder::layout);
+        Optional.ofNullable(options.node).ifPresent(builder::node);
+        Optional.ofNullable(options.lease).ifPresent(builder::lease);
+        Optional.ofNullable(options.maxBackward).ifPresent(builder::maxBackward);
+        Optional.ofNullable(options.maxAhead).ifPresent(builder::maxAhead);
+        Optional.ofNullable(options.maxWait).ifPresent(builder::maxWait);
+        return builder.build();
+    }
+}

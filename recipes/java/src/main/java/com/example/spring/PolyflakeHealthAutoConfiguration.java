@@ -1,0 +1,38 @@
+package com.example.spring;
+
+import io.polyflake.Lease;
+import io.polyflake.Snowflake;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
+import org.springframework.boot.health.contributor.Health;
+import org.springframework.boot.health.contributor.HealthIndicator;
+import org.springframework.context.annotation.Bean;
+
+/**
+ * Spring Boot's actuator: {@code /actuator/health} has the lease's state as {@code polyflake}. Name this class beside
+ * {@link PolyflakeAutoConfiguration}.
+ *
+ * <p>A program that cannot reach the store is up as long as it issues IDs, so that a store's restart does not end the fleet.
+ * It is down once the lease is lost. Boot 3 has {@code Health} in {@code org.springframework.boot.actuate.health}.
+ */
+@AutoConfiguration(after = PolyflakeAutoConfiguration.class)
+@ConditionalOnBean(Snowflake.class)
+public class PolyflakeHealthAutoConfiguration {
+    @Bean
+    HealthIndicator polyflakeHealthIndicator(Snowflake ids) {
+        return () -> {
+            Health.Builder health = Health.up().withDetail("node", ids.node());
+            ids.lease().ifPresent(lease -> describe(lease, health));
+            return health.build();
+        };
+    }
+
+    private static void describe(Lease lease, Health.Builder health) {
+        health.withDetail("lease", lease.state()).withDetail("store", lease.store());
+        lease.bound().ifPresent(bound -> health.withDetail("bound", bound));
+        switch (lease.state()) {
+            case HELD, UNREACHABLE -> health.up();
+            case LOST, CLOSED -> health.down();
+        }
+    }
+}
