@@ -1,0 +1,35 @@
+package com.example.mybatis;
+
+import com.baomidou.mybatisplus.core.incrementer.IdentifierGenerator;
+import io.polyflake.IdGenerator;
+
+/**
+ * MyBatis-Plus: keys of {@code IdType.ASSIGN_ID}, its default, take the next ID. Its own generator derives the worker from
+ * the host's MAC address and the process ID, and two processes may get the same one.
+ *
+ * <pre>{@code
+ * class Order {
+ *     @TableId
+ *     Long id;
+ * }
+ *
+ * @Bean
+ * SnowflakeIds snowflakeIds(Snowflake ids) {
+ *     return new SnowflakeIds(ids);
+ * }
+ * }</pre>
+ *
+ * <p>Without Spring, set it in the {@code GlobalConfig}.
+ */
+public final class SnowflakeIds implements IdentifierGenerator {
+    private final IdGenerator ids;
+
+    public SnowflakeIds(IdGenerator ids) {
+        this.ids = ids;
+    }
+
+    @Override
+    public Number nextId(Object row) {
+        return ids.nextId();
+    }
+}
