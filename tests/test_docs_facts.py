@@ -271,7 +271,7 @@ def test_files_and_commands_exist() -> None:
 TESTS = re.compile(
     r"[\w-]+/(?:[\w.-]+/)*"
     r"(?:tests?/(?:[\w.-]+/)*[\w.-]+\.(?:rs|py|js|mjs|c|sh)|src/(?:[\w.-]+/)*\w+\.rs"
-    r"|\w+_test\.go|test_\w+\.py|\w+Test\.php|[\w-]+\.test\.[jt]s)"
+    r"|\w+_test\.go|test_\w+\.py|\w+Test\.(?:php|java)|[\w-]+\.test\.[jt]s)"
 )
 DEFINITIONS = {
     # A macro makes some: then the name is in its list.
@@ -279,6 +279,7 @@ DEFINITIONS = {
     ".go": r"^func {}\(",
     ".py": r"^\s*(?:async )?def {}\(",
     ".php": r"\bfunction {}\(",
+    ".java": r"^ +(?:private static )?void {}\(",
     ".js": r"\b(?:test|it|describe)\([\"'`]{}[\"'`]",
 }
 
@@ -317,6 +318,7 @@ def test_a_test_that_is_not_there_is_noticed() -> None:
         "coordination/tests/counters/main.rs::forked_processes_take_their_own",
         "coordination/src/lease/model.rs::without_a_rule_they_do",
         "bindings-c/go/waiting_test.go::TestAContextEndsTheWait",
+        "bindings-c/java/src/test/java/io/polyflake/ThreadsTest.java::closeEndsWaits",
         "bindings-c/php/tests/FpmTest.php::testEachWorkerLeasesOneNode",
         "bindings-node/tests/lease.test.js::opens that wait cost no threads",
         "bindings-python/tests/test_awaited.py::test_cancelled_and_closed",

@@ -36,6 +36,9 @@ import java.util.OptionalLong;
  *     keys; an Integer and a Long of 5 are one
  */
 public final class Sequences<K> implements AutoCloseable {
+    /** For more keys than these, one call in another thread takes less time than a call for each. */
+    private static final int FEW = 256;
+
     private final long address;
     private final String name;
     private final StoreCalls store;
@@ -119,17 +122,19 @@ public final class Sequences<K> implements AutoCloseable {
     }
 
     /**
-     * Returns a number for each of the keys, in their order: much faster than as many calls of {@link #nextId(Object)}. A key
-     * that is there twice has two, which increase. If this throws, the numbers that were already taken are lost, never
-     * repeated.
+     * Returns a number for each of the keys, in their order. A key that is there twice has two, which increase. If this throws,
+     * the numbers that were already taken are lost, never repeated.
      *
      * @param keys the keys
      * @return the numbers
-     * @throws PolyflakeException as {@link #nextId(Object)}; for a key that is none, before any number is taken
+     * @throws PolyflakeException as {@link #nextId(Object)}
      */
     public long[] nextIds(List<? extends K> keys) {
-        List<K> now = List.copyOf(Objects.requireNonNull(keys, "keys"));
-        return store.call(() -> inLibrary(now), () -> now.stream().mapToLong(this::inMemory).toArray());
+        List<K> all = List.copyOf(Objects.requireNonNull(keys, "keys"));
+        if (all.size() > FEW) {
+            return store.call(() -> inLibrary(all), () -> all.stream().mapToLong(this::inMemory).toArray());
+        }
+        return all.stream().mapToLong(this::nextId).toArray();
     }
 
     private long inMemory(K key) {

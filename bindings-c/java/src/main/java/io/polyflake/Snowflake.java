@@ -115,11 +115,15 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         try (Arena arena = Arena.ofConfined()) {
             Detail detail = new Detail(arena);
             MemorySegment id = arena.allocate(JAVA_LONG);
-            check(Native.nextIdNow(address, id, detail.segment), detail);
-            if (id.get(JAVA_LONG, 0) == 0) {
-                try (Waiting waiting = new Waiting(this, address, arena, detail)) {
-                    waiting.await(1, id);
+            if (clock != null) {
+                check(Native.nextIdNow(address, id, detail.segment), detail);
+                if (id.get(JAVA_LONG, 0) != 0) {
+                    return id.get(JAVA_LONG, 0);
                 }
+            }
+            // The wait is counted already; and a call that fails, fails here.
+            try (Waiting waiting = new Waiting(this, address, arena, detail)) {
+                waiting.await(1, id);
             }
             return id.get(JAVA_LONG, 0);
         }

@@ -268,8 +268,10 @@ class StoresTest {
             assertArrayEquals(new long[] {4, 2, 5}, inbox.nextIds(List.of("alice", "bob", "alice")));
             assertArrayEquals(new long[0], inbox.nextIds(List.of()));
             assertThrows(InvalidOptionException.class, () -> inbox.nextId("\ud800"));
-            assertThrows(InvalidOptionException.class, () -> inbox.nextIds(List.of("alice", "\ud800")));
+            assertThrows(InvalidOptionException.class, () -> inbox.nextIds(List.of("\ud800", "alice")));
             assertEquals(6, inbox.nextId("alice"));
+            long[] many = inbox.nextIds(java.util.Collections.nCopies(1000, "many"));
+            assertArrayEquals(LongStream.rangeClosed(1, 1000).toArray(), many);
             assertThrows(NullPointerException.class, () -> inbox.nextId(null));
             assertEquals("inbox", inbox.name());
             Sequences.Stats stats = inbox.stats();
