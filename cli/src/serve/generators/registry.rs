@@ -14,8 +14,7 @@ pub(crate) const SNOWFLAKE: &str = "snowflake";
 
 type Make = Box<dyn Fn(&Options) -> Result<Made, Error> + Send + Sync>;
 
-/// The kinds of generators that a server has: `snowflake`, `counter`, `sequences`, `uuid` and `object-id`, and those that a program
-/// [adds](Self::add).
+/// The kinds of generators that a server has: the [default](Self::default) ones, and those that a program [adds](Self::add).
 pub struct Registry(BTreeMap<String, Make>);
 
 /// A checked generator that is still to be opened, which may wait for a store.
