@@ -1,17 +1,18 @@
-//! The protocol of leases, once for all stores.
+//! The lease protocol, shared by all stores.
 //!
-//! A holder issues only ticks from the bound it found, or the fence, up to the bound it wrote, and every record is changed by
-//! compare-and-set. So the ticks of successive holders are disjoint, whatever clocks, pauses and the network do, as
-//! long as the store loses no write that it acknowledged; the fence is for when it did.
+//! A holder issues only in ticks from the bound that it found, or from the fence, up to the bound that it
+//! wrote, and every record is changed by compare-and-set. The ticks of successive holders are therefore
+//! disjoint, whatever clocks, pauses and the network do, as long as the store loses no write that it
+//! acknowledged. The fence is for a store that lost one.
 //!
-//! [`Acquisition`], [`Renewal`] and [`Release`] decide what to ask a store and what its reply means, without I/O, so that the
-//! model checker and the simulation run the same code as a process does. [`acquire`], [`renew`] and [`release`] send and
-//! receive for them.
+//! [`Acquisition`], [`Renewal`] and [`Release`] decide what to request from a store and what its replies
+//! mean. They do no I/O, so the model checker and the simulation run the same code as a process. [`acquire`],
+//! [`renew`] and [`release`] send their requests and receive the replies.
 //!
-//! Two clocks tell the time, the store's and this machine's, and either may be wrong: bounds and expiries count from the lower
-//! one ([`Received::low`]), fences and rejoining from the higher one ([`Received::high`]). Between answers, the store's time is
-//! taken to be that of the last answer plus the time since. That is never too high, and a bound that is too low only ends
-//! earlier.
+//! There are two clocks, the store's and this machine's, and either may be wrong. Bounds and expiries count
+//! from the lower clock ([`Received::low`]), and fences and rejoining from the higher clock
+//! ([`Received::high`]). Between answers, the store's time is taken to be the time in the last answer plus
+//! the time since. This estimate is never too high, and a bound that is too low only ends earlier.
 
 #![allow(clippy::similar_names, reason = "a lease is held, and a space has a head")]
 
@@ -39,132 +40,135 @@ pub(crate) use records::{HEAD, Head, Node, Why};
 pub(crate) use release::Release;
 pub(crate) use renew::{Renewal, Renewed};
 
-/// How often one go of acquiring, renewing or releasing asks before it gives up.
+/// How many requests one attempt to acquire, renew or release sends before it gives up.
 const MAX_REQUESTS: u32 = 24;
 
-/// What the names of other records begin with in a group of sequences.
+/// The prefix that the names of the other records have in a group of sequences.
 pub(crate) const SECTION: &str = "section-";
 
-/// How many replaced heads are remembered.
+/// How many replaced heads a process remembers.
 const MAX_BEFORE: usize = 16;
 
 /// A process's requirements for a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Terms {
-    /// The group of these records.
+    /// The group of the lease's records.
     pub(crate) group: Group,
     pub(crate) space: Space,
     pub(crate) nodes: Nodes,
     pub(crate) ttl_ms: u64,
-    /// How far past the time a bound may lie: `ttl_ms` plus `max_ahead_ms`.
+    /// How far past the present a bound may lie: `ttl_ms` plus `max_ahead_ms`.
     pub(crate) lead_ms: u64,
     pub(crate) clock_difference_ms: u64,
-    /// The address names no difference, so a smaller one of the space applies.
+    /// Whether the address sets no difference, so that a smaller one of the space applies.
     pub(crate) is_difference_default: bool,
     pub(crate) label: String,
-    /// Somebody declares that nobody used this store before.
+    /// Whether somebody declares that this store was never used before.
     pub(crate) is_init: bool,
 }
 
 impl Terms {
-    /// How far past the time a bound lies, in a space with this head.
+    /// Returns how far past the present a bound lies in a space with this head.
     fn lead_ms(&self, head: &Head) -> u64 {
         self.lead_ms.min(head.lead_ms)
     }
 
-    /// How far this machine's clock may be from the store's, in a space with this head.
+    /// Returns how far this machine's clock may be from the store's in a space with this head.
     fn difference_ms(&self, head: &Head) -> u64 {
         self.clock_difference_ms.min(head.difference_ms)
     }
 
-    /// How far past the time a lease expires, in a space with this head.
+    /// Returns how far past the present a lease expires in a space with this head.
     fn ttl_ms(&self, head: &Head) -> u64 {
         self.ttl_ms.min(head.lead_ms)
     }
 }
 
-/// The records of a space.
+/// Returns the group of a space's records.
 pub(crate) fn group(space: &Space) -> Group {
     Group { namespace: space.namespace.clone(), kind: Kind::Space, name: space.to_string() }
 }
 
 /// The clocks of this process.
 pub(crate) trait Time {
-    /// Unix time.
+    /// Returns the Unix time.
     fn wall_ms(&self) -> i64;
-    /// Since an arbitrary start. It never goes back, and counts the time that the machine sleeps.
+    /// Returns the time since an arbitrary start. It never goes back, and includes the time that the machine
+    /// sleeps.
     fn elapsed_ms(&self) -> u64;
 }
 
 /// A source of random numbers.
 pub(crate) type Random<'a> = &'a mut dyn FnMut() -> u64;
 
-/// A version, or a token: 63 random bits, and not 0.
+/// Draws a version or a token: 63 random bits, never 0.
 pub(crate) fn draw(random: Random<'_>) -> u64 {
     (random() >> 1).max(1)
 }
 
-/// A lease of a node. It has counted: the store acknowledged it as the server that the head names.
+/// A lease of a node. Its acquisition counted: the store acknowledged it under the incarnation that the head
+/// names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Held {
     pub(crate) node: u64,
     pub(crate) token: u64,
-    /// The first tick it may issue in. It may be ahead of the clock.
+    /// The first tick in which the holder may issue. May be ahead of the clock.
     pub(crate) start: u64,
     /// The holder issues below this tick.
     pub(crate) reserved_until: u64,
-    /// By the lower clock, like the next one.
+    /// When the lease expires, by the lower clock. `since_ms` is by the same clock.
     pub(crate) expires_ms: u64,
     pub(crate) since_ms: u64,
     pub(crate) store_time: StoreTime,
-    /// The space's head under which it was last written, and earlier heads.
+    /// The space's head when the lease was last written, and earlier heads.
     pub(crate) known: Known,
     /// The higher clock when the store answered the last write that counted.
     high_ms: u64,
-    /// The record as the last write that counted left it, and the version that the acquisition replaced.
+    /// The record after the last write that counted, and the version that the acquisition replaced.
     version: u64,
     written_until: u64,
     replaced: Option<u64>,
-    /// A renewal that may have been written.
+    /// A renewal that was sent and may have taken effect.
     sent: Option<Sent>,
 }
 
 impl Held {
-    /// For at least how long after the last renewal was sent nobody else can have the node.
+    /// Returns for how long, counted from when the last renewal was sent, nobody else can have the node.
     pub(crate) const fn is_alone_for_ms(&self) -> u64 {
         let from_ms = self.high_ms.saturating_add(self.known.head.difference_ms);
         self.expires_ms.saturating_sub(from_ms)
     }
 
-    /// The space's lead, if it is smaller than this process's and replaces that.
+    /// Returns the space's lead if it is smaller than this process's lead, and so replaces it.
     pub(crate) fn smaller_lead_ms(&self, terms: &Terms) -> Option<u64> {
         Some(self.known.head.lead_ms).filter(|&lead_ms| lead_ms < terms.lead_ms)
     }
 
-    /// The version of its record, for writes that it guards. `None` while a renewal may have been written.
+    /// Returns the version of the lease's record, for writes that the record guards. `None` while a renewal
+    /// may have taken effect.
     pub(crate) fn version(&self) -> Option<u64> {
         self.sent.is_none().then_some(self.version)
     }
 
-    /// How long a lease lasts in this space: it is renewed after a third of that.
+    /// Returns how long a lease lasts in this space. The keeper renews it after a third of that time.
     pub(crate) fn ttl_ms(&self, terms: &Terms) -> u64 {
         terms.ttl_ms(&self.known.head)
     }
 
-    /// A write that counted.
+    /// Notes a write that counted.
     fn written(&mut self, sent: &Sent, received: &Received) {
         self.version = sent.new.version;
         self.reserved_until = sent.new.reserved_until;
         self.written_until = sent.new.reserved_until;
         self.expires_ms = sent.new.expires_ms;
-        // The store's time is rounded down.
+        // The store rounds its time down.
         let store_ms = received.now_ms.saturating_add(received.facts.granularity_ms.saturating_sub(1));
         self.high_ms = received.high_ms().max(store_ms);
         self.known.see(&sent.under);
     }
 }
 
-/// A node's record that was sent, and may have been written.
+/// A node's record that was sent and may have been written.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Sent {
     under: Head,
@@ -173,7 +177,7 @@ struct Sent {
     new: Node,
     /// The first tick of the lease.
     start: u64,
-    /// The time that was assumed.
+    /// The present, as the write assumed it.
     assumed_ms: u64,
 }
 
@@ -184,7 +188,7 @@ impl Sent {
     }
 }
 
-/// What a process knows about a space.
+/// A process's knowledge of a space.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Known {
     pub(crate) head: Head,
@@ -217,35 +221,35 @@ pub(crate) struct StoreTime {
 }
 
 impl StoreTime {
-    /// The store's time, never too high.
+    /// Estimates the store's time. The estimate is never too high.
     const fn at(&self, elapsed_ms: u64) -> u64 {
         self.now_ms.saturating_add(elapsed_ms.saturating_sub(self.received_ms))
     }
 }
 
-/// Why there is no lease, or no longer one.
+/// Why a process has no lease, or no longer has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Store(StoreError),
-    /// A record of the space cannot be read: another version of Polyflake wrote it, or another program.
+    /// A record of the space cannot be read: another version of Polyflake or another program wrote it.
     Unreadable(String),
-    /// All of the `nodes` to choose from are leased or used.
+    /// Each of the `nodes` that the process may choose from is leased or in use.
     NoneFree {
         nodes: u64,
         first: Option<FreesFirst>,
     },
-    /// Nobody can acquire a lease before this has passed.
+    /// Nobody can acquire a lease before this time has passed.
     Fenced {
         in_ms: u64,
         why: Why,
     },
     ClockDiffers(ClockDiffers),
-    /// The space has a smaller `clock_difference`: fences would come too early for this process.
+    /// The space has a smaller `clock_difference`, so its fences would come too early for this process.
     DifferenceTooLarge {
         difference_ms: u64,
         of_space_ms: u64,
     },
-    /// Others were faster each time, or the store's answers kept changing: try later.
+    /// Others were faster each time, or the store's answers kept changing. The process can try later.
     Contended,
 }
 
@@ -270,13 +274,13 @@ pub(crate) struct ClockDiffers {
 /// A request to the store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Request {
-    /// The head and these nodes; without names, all nodes.
+    /// Reads the head and these nodes, or all nodes if there are no names.
     Read(Option<Vec<u64>>),
     PutHead {
         expected: Option<u64>,
         new: Head,
     },
-    /// Guarded by the head.
+    /// Writes a node's record, guarded by the head.
     PutNode {
         under: Head,
         node: u64,
@@ -285,52 +289,53 @@ pub(crate) enum Request {
     },
 }
 
-/// Its reply.
+/// The store's reply to a [`Request`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Reply {
     Records {
         head: Option<Head>,
         nodes: Vec<(u64, Node)>,
     },
-    /// Whether it was written.
+    /// Whether the head was written.
     Head(bool),
     Written,
-    /// Nothing was written: the store has these.
+    /// Nothing was written, because the store has these records.
     Found {
         head: Option<Head>,
         record: Option<Node>,
     },
 }
 
-/// A reply, the server it came from, and what the clocks said at the time.
+/// A reply, the server that sent it, and the readings of the clocks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Received {
     pub(crate) reply: Reply,
     pub(crate) now_ms: u64,
     pub(crate) incarnation: String,
-    /// Whether the store has lost nothing since the head was written that this shows, or that guarded the write.
+    /// Whether the store has lost nothing since the head was written that the reply shows, or that guarded
+    /// the write.
     pub(crate) has_kept_all: bool,
     pub(crate) facts: Facts,
     pub(crate) wall_sent_ms: i64,
     pub(crate) wall_received_ms: i64,
-    /// [`Time::elapsed_ms`] when it was received.
+    /// [`Time::elapsed_ms`] when the reply was received.
     pub(crate) elapsed_ms: u64,
 }
 
 impl Received {
-    /// The time that bounds and expiries count from: at least one of the two clocks is ahead of it by no more than the
-    /// difference.
+    /// Returns the time that bounds and expiries count from. At least one of the two clocks is ahead of it by
+    /// no more than the difference.
     fn low_ms(&self, head: &Head) -> u64 {
         low_ms(self.now_ms, self.wall_first_ms(), head)
     }
 
-    /// The time that fences and rejoining count from, and by which leases end.
+    /// Returns the time that fences and rejoining count from. This process's own leases end by it.
     fn high_ms(&self) -> u64 {
         let last = self.wall_sent_ms.max(self.wall_received_ms);
         self.now_ms.max(u64::try_from(last).unwrap_or(0))
     }
 
-    /// The time by which others' leases have expired.
+    /// Returns the time by which others' leases have expired.
     fn lower_ms(&self) -> u64 {
         self.now_ms.min(self.wall_first_ms())
     }
@@ -345,22 +350,23 @@ impl Received {
         u64::try_from(self.wall_sent_ms.min(self.wall_received_ms)).unwrap_or(0)
     }
 
-    /// The step of the store's clock, the larger of now and when the head was written.
+    /// Returns the granularity of the store's clock, either now or when the head was written, whichever is
+    /// larger.
     fn granularity_ms(&self, head: &Head) -> u64 {
         self.facts.granularity_ms.max(head.granularity_ms)
     }
 
-    /// Whether it comes from the head's store, or from one that has all of that store's writes.
+    /// Returns true if the reply comes from the head's store, or from a store that has all of its writes.
     fn is_of(&self, head: &Head) -> bool {
         self.incarnation == head.incarnation || self.has_kept_all
     }
 
-    /// By how much the store's time lies outside the span from sending to receiving, so that a slow store does not look like a
-    /// wrong clock.
+    /// Returns how far the store's time lies outside the span from sending to receiving. With the span, a
+    /// slow store does not look like a wrong clock.
     fn clock_differs(&self) -> Option<ClockDiffers> {
         let store_ms = self.now_ms;
         let now = i64::try_from(store_ms).unwrap_or(i64::MAX);
-        // If a clock was set back in between, the span is the wrong way around.
+        // If a clock was set back in between, the span is reversed.
         let first = self.wall_sent_ms.min(self.wall_received_ms);
         let last = self.wall_sent_ms.max(self.wall_received_ms);
         let latest = now.saturating_add_unsigned(self.facts.granularity_ms.saturating_sub(1));
@@ -379,42 +385,42 @@ fn low_ms(store_ms: u64, wall_ms: u64, head: &Head) -> u64 {
     store_ms.min(wall_ms.saturating_add(head.difference_ms))
 }
 
-/// The next step: another request, or the end.
+/// The next step: another request, or the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Next<T> {
     Ask(Request),
     Done(T),
 }
 
-/// The bound to write: this tick and all later ones belong to others.
+/// Returns the bound to write: this tick and all later ticks belong to others.
 pub(crate) fn bound(space: &Space, now_ms: u64, lead_ms: u64) -> u64 {
     space.tick_from(now_ms.saturating_add(lead_ms)).saturating_add(1).min(Record::LAST_NUMBER)
 }
 
-/// The fence for a store that has lost writes, above all bounds that were written before. `now_ms`: the higher clock at an
-/// answer that shows the loss.
+/// Returns the fence for a store that has lost writes. It is above all bounds that were written before.
+/// `now_ms` is the higher clock at an answer that shows the loss.
 ///
-/// Each bound counted from a time at most twice the difference ahead of true time; this time is behind true time by at most one
-/// difference, and one step of the store's clock.
+/// Each bound counted from a time that was at most twice the difference ahead of true time. `now_ms` is
+/// behind true time by at most one difference plus the granularity of the store's clock.
 pub(crate) fn fence(space: &Space, now_ms: u64, head: &Head) -> u64 {
     let margin_ms = head.difference_ms.saturating_mul(3).saturating_add(head.granularity_ms);
     bound(space, now_ms.saturating_add(margin_ms), head.lead_ms)
 }
 
-/// A space as an answer shows it.
+/// A space, as an answer shows it.
 struct Look<'a> {
     terms: &'a Terms,
     received: &'a Received,
     found: Option<&'a Head>,
-    /// What this process last saw.
+    /// The state that this process saw last.
     known: Option<&'a Known>,
-    /// Whether the answer shows that a record of this process, or any other, is lost.
+    /// Whether the answer shows that the store lost a record, of this process or of another.
     has_lost_records: bool,
 }
 
 impl Look<'_> {
-    /// The head to write before anything else, if there is none, or if it belongs to another store, or if the store has lost
-    /// writes since.
+    /// Returns the head to write before anything else, if there is no head, if the head belongs to another
+    /// store, or if the store has lost writes since the head was written.
     fn head_to_write(&self, random: Random<'_>) -> Option<Head> {
         let Self { terms, received, found, known, has_lost_records } = *self;
         let has_lost = |found: &Head| {
@@ -456,7 +462,8 @@ impl Look<'_> {
                     fence: 0,
                     why: Why::Loss,
                 };
-                // A different one for each loss, so that an equal fence says that nothing was lost in between.
+                // Each loss gets a different fence, so that an equal fence shows that nothing was lost in
+                // between.
                 let after = most(|head| head.fence).map_or(0, |fence| fence.saturating_add(1));
                 head.fence =
                     fence(&terms.space, received.high_ms(), &head).max(after).min(Record::LAST_NUMBER);
@@ -466,7 +473,7 @@ impl Look<'_> {
     }
 }
 
-/// One request, and the clocks before and after it.
+/// Sends one request, and reads the clocks before and after.
 async fn ask(
     store: &mut dyn Store,
     group: &Group,
@@ -491,7 +498,7 @@ async fn ask(
     })
 }
 
-/// The answer, and the incarnation of the head that it shows or that guarded the write.
+/// Returns the answer, and the incarnation of the head that the answer shows or that guarded the write.
 pub(crate) async fn put(
     store: &mut dyn Store,
     group: &Group,
@@ -545,7 +552,8 @@ pub(crate) async fn put(
     }
 }
 
-/// One go at a lease. It may be dropped at any time: the next go with the same `acquisition` then repeats whatever is unclear.
+/// Makes one attempt to acquire a lease. The future may be dropped at any time: the next attempt with the
+/// same `acquisition` repeats whatever is unclear.
 pub(crate) async fn acquire(
     store: &mut dyn Store,
     terms: &Terms,
@@ -564,7 +572,7 @@ pub(crate) async fn acquire(
     }
 }
 
-/// One go at a renewal. It may be dropped at any time, and begun again.
+/// Makes one attempt to renew a lease. The future may be dropped at any time, and the renewal begun again.
 pub(crate) async fn renew(
     store: &mut dyn Store,
     terms: &Terms,
@@ -582,8 +590,9 @@ pub(crate) async fn renew(
     }
 }
 
-/// Gives a lease back, so that its node is free at once. `issued_until`: the tick after the last that was issued, read after
-/// issuing was stopped for good. It may be dropped at any time, and begun again.
+/// Gives a lease back, so that its node is free at once. `issued_until` is the tick after the last tick that
+/// was issued, read after issuing was stopped for good. The future may be dropped at any time, and the
+/// release begun again.
 pub(crate) async fn release(
     store: &mut dyn Store,
     terms: &Terms,

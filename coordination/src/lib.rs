@@ -1,15 +1,18 @@
-//! Everything that several machines must agree on: which process has which node, and which numbers of a counter or of a key are
-//! handed out.
+//! Everything on which several machines must agree: which process has which node, and which numbers of a
+//! counter or a key have been handed out.
 //!
-//! Each kind of store has a feature: `redis`, `postgres`, `mysql` (and MariaDB), `sqlite`, `etcd` and `zookeeper`. All are on
-//! by default. With `default-features = false` and one of them, only that store's client is built. An address whose store is
-//! not built in causes an error that names the feature.
+//! Each kind of store has a feature: `redis`, `postgres`, `mysql` (and MariaDB), `sqlite`, `etcd` and
+//! `zookeeper`. All of them are on by default. With `default-features = false` and one of these features,
+//! only that store's client is built. If the store in an address is not built in, the error names the missing
+//! feature.
 //!
-//! A store of your own implements [`records::Store`], and [`stores::register`] gives it a name in addresses.
+//! To use another store, implement [`records::Store`], and give it a name for addresses with
+//! [`stores::register`].
 
-// One word for each thing that goes wrong, from below: a store's client has a `Fault`, which leaves the store as a `StoreError`. A protocol,
-// or the task that drives it, answers with a `Refusal`, which holds that error or says why the rules give nothing. Calls that wait get the
-// task's `Trouble`: the `Error` that the user reads, and whether waiting helps.
+// The error types, from the bottom up: a store's client returns a `Fault`, which becomes a `StoreError`. A
+// protocol, or the task that drives it, returns a `Refusal`, which holds that error or the reason why the
+// rules grant nothing. Waiting calls receive the task's `Trouble`: the `Error` that the user reads, and
+// whether waiting helps.
 
 mod admin;
 mod calls;

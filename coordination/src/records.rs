@@ -1,6 +1,7 @@
 //! The interface of a store: four operations on records. Every rule of leases, counters and sequences builds on them.
 //!
-//! A *record* is the unit that a store keeps. Records of one *group* are kept or lost together. A record is never deleted.
+//! A *record* is the unit that a store keeps. The records in one *group* are kept or lost together. A record
+//! is never deleted.
 
 mod conformance;
 mod memory;
@@ -14,14 +15,14 @@ use crate::store::{Rows, StoreError};
 pub use conformance::conformance;
 pub use memory::MemoryStore;
 
-/// The records of one space, one counter or one set of sequences.
+/// Identifies the records of one space, one counter or one set of sequences.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Group {
-    /// From the store's address. Letters, digits, `.`, `_` and `-`.
+    /// The namespace in the store's address. Letters, digits, `.`, `_` and `-`.
     pub namespace: String,
     /// The kind of the records.
     pub kind: Kind,
-    /// 1 to 100 characters without control characters. Stores compare it byte by byte.
+    /// The name: 1 to 100 characters without control characters. Stores compare it byte by byte.
     pub name: String,
 }
 
@@ -37,10 +38,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Space, Self::Counter, Self::Sequences];
 
-    /// The name in stores: `space`, `counter` or `sequences`.
+    /// Returns the kind's name in stores: `space`, `counter` or `sequences`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -57,20 +58,21 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A store keeps this under a name. A name has 1 to 32 lowercase ASCII letters, digits and hyphens.
+/// The unit that a store keeps under a name. A name consists of 1 to 32 lowercase ASCII letters, digits and
+/// hyphens.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Record {
-    /// 1 to 2^63-1. The writer draws it at random for each write, so that it is never used again. If a reply is lost, it tells
-    /// the writer whether the write took effect.
+    /// 1 to 2^63-1. The writer draws a random version for each write, so that no version is used again. If a
+    /// reply is lost, the version shows the writer whether the write took effect.
     pub version: u64,
-    /// At most [`Record::LAST_NUMBER`].
+    /// The number, at most [`Record::LAST_NUMBER`].
     pub number: u64,
-    /// Everything else, as JSON: at most [`Record::MAX_TEXT`] bytes.
+    /// Everything else, as JSON of at most [`Record::MAX_TEXT`] bytes.
     pub text: String,
 }
 
 impl Record {
-    /// The highest number: not all tools of all databases can read unsigned 64-bit integers.
+    /// The highest number. Some database tools cannot read unsigned 64-bit integers.
     pub const LAST_NUMBER: u64 = i64::MAX as u64;
     /// The longest text, in bytes.
     pub const MAX_TEXT: usize = 8192;
@@ -78,15 +80,15 @@ impl Record {
     pub const MAX_NAMES: usize = 64;
 }
 
-/// A store's answer, with the time and the server instance, all three from one step.
+/// A store's answer, its time and its incarnation, all three from one step.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Answer<T> {
     /// The store's time in Unix ms, rounded down to [`Facts::granularity_ms`].
     pub now_ms: u64,
-    /// Identifies the server instance that holds the data. If a store may have lost writes it acknowledged, it has another one
-    /// afterwards.
+    /// Identifies the server instance that holds the data. It changes if the store may have lost writes that
+    /// it acknowledged.
     pub incarnation: String,
-    /// The answer.
+    /// The answer itself.
     pub value: T,
 }
 
@@ -96,13 +98,13 @@ pub type Named = Vec<(String, Record)>;
 /// A compare-and-set.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Write {
-    /// Where.
+    /// The record's group.
     pub group: Group,
-    /// Of the record.
+    /// The record's name.
     pub name: String,
-    /// The version that the record must have; `None` if there must be no record.
+    /// The version that the record must have, or `None` if the record must not exist.
     pub expected: Option<u64>,
-    /// Another record of the group, and the version that it must have.
+    /// Another record in the group, with the version that it must have.
     pub guard: Option<(String, u64)>,
     /// The new record.
     pub new: Record,
@@ -111,31 +113,31 @@ pub struct Write {
 /// The result of a [`Write`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// It is written, as safely as the store keeps anything it acknowledges.
+    /// The record was written, as durably as the store keeps anything that it acknowledges.
     Written,
-    /// Nothing is written: the store has these records.
+    /// Nothing was written, because the store has these records.
     Found {
-        /// The record.
+        /// The record, if it exists.
         record: Option<Record>,
-        /// The guard, where one was given.
+        /// The guard, if the write names one and it exists.
         guard: Option<Record>,
     },
 }
 
-/// Adds to the number of a record.
+/// An addition to a record's number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Add {
-    /// Where.
+    /// The record's group.
     pub group: Group,
-    /// Of the record.
+    /// The record's name.
     pub name: String,
     /// The text that the record must have.
     pub text: String,
-    /// The lowest number that it may have.
+    /// The lowest number that the record may have.
     pub floor: u64,
-    /// The addend: at least 1.
+    /// The addend, at least 1.
     pub count: u64,
-    /// The number that the sum must not exceed.
+    /// The highest sum that is allowed.
     pub limit: u64,
     /// The record's new version.
     pub version: u64,
@@ -144,44 +146,45 @@ pub struct Add {
 /// The result of an [`Add`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Added {
-    /// The number after it.
+    /// The record's number after the addition.
     To(u64),
-    /// Nothing is added: the store has this record.
+    /// Nothing was added, because the store has this record.
     Found(Option<Record>),
 }
 
-/// Facts about a store that the rules depend on, as far as the server shows them on connecting. Before the first answer: the
-/// worst case.
+/// Facts about a store that the rules depend on, as far as the server reveals them on connecting. Before the
+/// first answer, the worst case is assumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Facts {
-    /// The step of the store's clock.
+    /// The granularity of the store's clock.
     pub granularity_ms: u64,
-    /// Whether it may lose a write that it acknowledged, without its administrator making a mistake.
+    /// Whether the store may lose a write that it acknowledged, even if its administrator makes no mistake.
     pub can_forget: bool,
-    /// How many replicas may lack acknowledged writes, as far as this user can see them.
+    /// How many replicas may lack acknowledged writes, as far as this user can see.
     pub asynchronous_replicas: u64,
 }
 
-/// A store of records. Each call is one attempt: the keeper ends it when it takes too long, calls
-/// [`disconnect`](Self::disconnect) after one that failed or was ended, and tries again.
+/// A store of records. Each call is one attempt. The keeper cancels an attempt that takes too long. After an
+/// attempt that failed or was cancelled, it calls [`disconnect`](Self::disconnect) and tries again.
 ///
-/// A call that was ended may still take effect later, once. Only `write` creates tables or anything else.
+/// A cancelled call may still take effect later, at most once. Only `write` creates tables or anything else.
 ///
-/// Errors are shown to people unchanged: their texts begin with the store's address, without a secret. To add your own store,
-/// use [`stores::register`](crate::stores::register). The methods are asynchronous through the crate `async-trait`, and Tokio
-/// runs them: put `#[async_trait(?Send)]` above the implementation.
+/// People read the error texts unchanged, so each text begins with the store's address, without secrets. To
+/// add another store, use [`stores::register`](crate::stores::register). The methods are asynchronous through
+/// the crate `async-trait`, and Tokio runs them: put `#[async_trait(?Send)]` above the implementation.
 #[async_trait(?Send)]
 pub trait Store: Send + fmt::Debug {
-    /// The named records that exist; without names, all records in the group.
+    /// Reads the named records that exist, or all records in the group if there are no names.
     async fn read(&mut self, group: &Group, names: Option<&[&str]>) -> Result<Answer<Named>, StoreError>;
 
-    /// Writes a record in one atomic step if it has the expected version and the guard has the given one. If the record already
-    /// has the new version, it is written again, under the same guard, so that a write of unknown outcome can be repeated. If
-    /// too few replicas confirmed a write, it is repeated until enough have: a read that shows it says nothing about them.
+    /// Writes a record in one atomic step if the record has the expected version and the guard has its given
+    /// version. If the record already has the new version, writes it again under the same guard, so that a
+    /// write with an unknown outcome can be repeated. A write that too few replicas confirmed is repeated
+    /// until enough have confirmed it, since a read that shows the write says nothing about the replicas.
     async fn write(&mut self, write: &Write) -> Result<Answer<Outcome>, StoreError>;
 
-    /// The record with one name in each of these groups, if it exists. They are read one after the other, unless the store has
-    /// a shorter way.
+    /// Reads the record with one name in each of these groups, if it exists. The default reads them one after
+    /// the other, and a store may override it with a faster way.
     async fn read_each(
         &mut self,
         groups: &[Group],
@@ -195,8 +198,9 @@ pub trait Store: Send + fmt::Debug {
         Ok(answers)
     }
 
-    /// Several independent [`write`](Self::write)s, one after the other, unless the store has a shorter way. After an error,
-    /// each of them may have taken effect.
+    /// Carries out several independent [`write`](Self::write)s. The default sends them one after the other,
+    /// and a store may override it with a faster way. After an error, any of the writes may have taken
+    /// effect.
     async fn write_each(&mut self, writes: &[Write]) -> Result<Vec<Answer<Outcome>>, StoreError> {
         let mut answers = Vec::with_capacity(writes.len());
         for write in writes {
@@ -205,9 +209,10 @@ pub trait Store: Send + fmt::Debug {
         Ok(answers)
     }
 
-    /// Adds to a record's number, in one atomic step, if its text is the given one, its number is at least `floor`, and the sum
-    /// is at most `limit`. If the record already has this call's version, nothing is added again, and the answer reports the
-    /// addition. The answer's time may be that of an earlier answer: no caller uses it.
+    /// Adds to a record's number in one atomic step if the record has the given text, its number is at least
+    /// `floor`, and the sum is at most `limit`. If the record already has this call's version, nothing is
+    /// added again, and the answer reports the earlier addition. The answer's time may come from an earlier
+    /// answer, since no caller uses it.
     async fn add(&mut self, add: &Add) -> Result<Answer<Added>, StoreError> {
         for _ in 0..MAX_ADDS {
             let Answer { now_ms, incarnation, value } = self.read(&add.group, Some(&[&*add.name])).await?;
@@ -235,35 +240,36 @@ pub trait Store: Send + fmt::Debug {
         ))
     }
 
-    /// The names of all groups in a namespace that have a record, in any order.
+    /// Lists the names of all groups in a namespace that have a record, in any order.
     async fn groups(&mut self, namespace: &str, kind: Kind) -> Result<Vec<String>, StoreError>;
 
-    /// See [`Facts`].
+    /// Returns the store's [`Facts`].
     fn facts(&self) -> Facts;
 
-    /// Whether a store whose incarnation changed from `before` to `now` is known to have lost nothing that it acknowledged.
+    /// Returns true if a store whose incarnation changed from `before` to `now` is known to have kept
+    /// everything that it acknowledged.
     fn has_kept_all(&self, before: &str, now: &str) -> bool {
         before == now
     }
 
-    /// Drops the connection: the next call opens a new one.
+    /// Drops the connection. The next call opens a new one.
     fn disconnect(&mut self);
 
-    /// Leaf's, tinyid's and `CosId`'s tables.
+    /// Returns the rows in the tables of Leaf, tinyid and `CosId`.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Refused`] if the store has none: only SQL stores do.
+    /// [`StoreError::Refused`] if the store has no such tables: only SQL stores have them.
     fn rows(&mut self) -> Result<&mut dyn Rows, StoreError> {
         Err(StoreError::Refused("only SQL stores have tables of others".into()))
     }
 }
 
-/// How often the default [`Store::add`] tries.
+/// How many times the default [`Store::add`] tries.
 const MAX_ADDS: u32 = 8;
 
 impl Add {
-    /// The number after the addition, if this record allows it.
+    /// Returns the number after the addition, if this record allows the addition.
     #[must_use]
     pub fn sum(&self, record: &Record) -> Option<u64> {
         let sum = record.number.checked_add(self.count).filter(|&sum| sum <= self.limit)?;
@@ -272,7 +278,7 @@ impl Add {
 }
 
 impl<T> Answer<T> {
-    /// Another value from the same answer.
+    /// Converts the value, and keeps the time and the incarnation.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Answer<U> {
         let Self { now_ms, incarnation, value } = self;
         Answer { now_ms, incarnation, value: change(value) }

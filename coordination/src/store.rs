@@ -1,53 +1,54 @@
-//! The parts of stores besides records: errors, and rows in other systems' tables.
+//! The types of a store that do not concern records: errors, and rows in other systems' tables.
 
 use core::fmt;
 
 use async_trait::async_trait;
 
-/// A space's own record.
+/// The record of a space.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SpaceRecord {
-    /// The server instance that wrote this record: a store that has lost acknowledged writes since then has another one.
+    /// The server instance that wrote this record. If the store has since lost acknowledged writes, its
+    /// incarnation differs from this one.
     pub incarnation: String,
-    /// How far past the store's time a bound may lie: the time to live of its leases, plus `max_ahead_ms`.
+    /// How far past the store's time a bound may lie: the TTL of the leases plus `max_ahead_ms`.
     pub lead_ms: u64,
     /// No lease acquired from now on issues below this tick.
     pub fence: u64,
 }
 
-/// The record of a node that was leased at least once. It is never deleted.
+/// A node that was leased at least once. Its record is never deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NodeRecord {
-    /// All node fields joined, from the highest to the lowest.
+    /// All node fields joined into one number, from the highest field to the lowest.
     pub node: u64,
-    /// 32 hex digits, new for each acquisition; empty once the lease was given back.
+    /// The token: 32 hex digits, new for each acquisition. Empty after the lease is given back.
     pub token: String,
-    /// When the lease ends, by the store's clock (Unix ms); 0 once it was given back.
+    /// When the lease ends, by the store's clock (Unix ms). 0 after the lease is given back.
     pub expires_ms: u64,
-    /// The holder issues below this tick; the next holder issues from it on.
+    /// The holder issues below this tick, and the next holder starts at it.
     pub reserved_until: u64,
-    /// Who holds it: for people.
+    /// The holder's label, for people.
     pub label: String,
-    /// When it was acquired, by the store's clock (Unix ms).
+    /// When the lease was acquired, by the store's clock (Unix ms).
     pub since_ms: u64,
 }
 
 impl NodeRecord {
-    /// Whether its lease has not expired: then nobody else gets the node.
+    /// Returns true if the lease has not expired, so that nobody else gets the node.
     #[must_use]
     pub fn is_held(&self, now_ms: u64, clock_difference_ms: u64) -> bool {
         !self.token.is_empty() && now_ms <= self.expires_ms.saturating_add(clock_difference_ms)
     }
 }
 
-/// All of a store's records of a space, at one instant.
+/// All records that a store keeps of a space, read at one instant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Listing {
     /// The store's time (Unix ms).
     pub now_ms: u64,
-    /// The store's present incarnation.
+    /// The store's current incarnation.
     pub incarnation: String,
-    /// The space's record, if there is one.
+    /// The space's record, if it exists.
     pub space: Option<SpaceRecord>,
     /// The records of the space's nodes, in any order.
     pub nodes: Vec<NodeRecord>,
@@ -56,25 +57,25 @@ pub struct Listing {
 /// Identifies a counter.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CounterName {
-    /// From the store's address. Letters, digits, `.`, `_` and `-`.
+    /// The namespace in the store's address. Letters, digits, `.`, `_` and `-`.
     pub namespace: String,
-    /// 1 to [`MAX_NAME`](Self::MAX_NAME) characters, none of them a control character.
+    /// The name: 1 to [`MAX_NAME`](Self::MAX_NAME) characters without control characters.
     pub name: String,
-    /// The table it is in: only SQL stores have other systems' tables.
+    /// The counter's table. Only SQL stores have other systems' tables.
     pub schema: Schema,
 }
 
 impl CounterName {
-    /// The longest name of a counter, in characters.
+    /// The longest name that a counter can have, in characters.
     pub const MAX_NAME: usize = 100;
 
-    /// Checks whether a counter can have this name.
+    /// Returns true if a counter can have this name.
     #[must_use]
     pub fn is_name(name: &str) -> bool {
         Self::check(name).is_ok()
     }
 
-    /// The fault in a name.
+    /// Checks a name, and describes its fault.
     pub(crate) fn check(name: &str) -> Result<(), String> {
         let count = name.chars().count();
         if !(1..=Self::MAX_NAME).contains(&count) {
@@ -84,108 +85,114 @@ impl CounterName {
     }
 }
 
-/// The system whose table a counter is in.
+/// The system that the counter's table belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Schema {
-    /// Records.
+    /// Polyflake's records.
     #[default]
     Polyflake,
-    /// Leaf: `leaf_alloc`.
+    /// Leaf's table, `leaf_alloc`.
     Leaf,
-    /// tinyid: `tiny_id_info`.
+    /// tinyid's table, `tiny_id_info`.
     Tinyid,
-    /// `CosId`: `cosid`.
+    /// `CosId`'s table, `cosid`.
     Cosid,
 }
 
-/// The highest number of a counter: its numbers fit a signed 64-bit integer.
+/// The highest number of a counter, and the largest signed 64-bit integer.
 pub const LAST_NUMBER: u64 = i64::MAX as u64;
 
-/// The record of a counter.
+/// A counter's record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CounterRecord {
-    /// All numbers that were handed out are at most this. It may be 0.
+    /// No number above this has been handed out. May be 0.
     pub last: u64,
-    /// It changes with each write, and never becomes one that an earlier record of this name had: [`Rows::put_counter`]
-    /// compares it. `None` if another system's table has none.
+    /// Changes with each write, and is never a version that an earlier record with this name had:
+    /// [`Rows::put_counter`] compares it. `None` if another system's table has no version.
     pub version: Option<u64>,
     /// The numbers that belong to this store.
     pub place: Place,
 }
 
-/// The numbers of a counter that belong to a store: those that are `index` modulo `count`.
+/// The numbers of a counter that belong to one store: those that equal `index` modulo `count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Place {
-    /// Below `count`.
+    /// The remainder, below `count`.
     pub index: u64,
-    /// How many stores the counter has: 1 to [`MAX_COUNT`](Self::MAX_COUNT). In tinyid's table, its `delta`.
+    /// The number of the counter's stores: 1 to [`MAX_COUNT`](Self::MAX_COUNT). In tinyid's table, this is
+    /// `delta`.
     pub count: u64,
 }
 
 impl Place {
-    /// All numbers: for the only store.
+    /// All numbers, for a counter with one store.
     pub const ONLY: Self = Self { index: 0, count: 1 };
 
-    /// The most stores that a counter can have.
+    /// The largest number of stores that a counter can have.
     pub const MAX_COUNT: u64 = 1024;
 }
 
 /// A request for numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Reserve {
-    /// How many: 1 to [`MAX_COUNT`](Self::MAX_COUNT).
+    /// How many numbers to reserve: 1 to [`MAX_COUNT`](Self::MAX_COUNT).
     pub count: u64,
-    /// The numbers that belong to this store. Another system's table has its own.
+    /// The numbers that belong to this store. A row in another system's table has its own place.
     pub place: Place,
-    /// The highest number that this process got from the counter; 0 if it got none. A lower record has lost writes.
+    /// The highest number that this process received from the counter, or 0. A record below this number has
+    /// lost writes.
     pub seen: u64,
-    /// Whether to take no more than that, even if the row in another system's table names a larger step.
+    /// Whether to take at most `count` numbers, even if the row in another system's table names a larger
+    /// step.
     pub is_exact: bool,
 }
 
 impl Reserve {
-    /// The most numbers in one request.
+    /// The largest count in one request.
     pub const MAX_COUNT: u64 = 1 << 32;
 }
 
 /// The result of a [`Reserve`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reserved {
-    /// These numbers belong to the caller alone.
+    /// The numbers belong only to the caller.
     Numbers(Numbers),
-    /// Nothing is reserved: there is no record, or it has another place, is lower than what was seen, or has fewer numbers left
-    /// than requested.
+    /// Nothing was reserved: the record does not exist, has another place, is below the number that was seen,
+    /// or has fewer numbers left than requested.
     Found(Option<CounterRecord>),
 }
 
-/// Reserved numbers: `first`, `first + stride`, and so on, `count` of them.
+/// A run of reserved numbers: `first`, `first + stride`, and so on, `count` numbers in all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Numbers {
-    /// The lowest.
+    /// The lowest number.
     pub first: u64,
-    /// The distance from each to the next: [`Place::count`].
+    /// The distance between two neighbours: [`Place::count`].
     pub stride: u64,
-    /// At least one. Another system's table may give more than requested: at least its row's step.
+    /// The length, at least 1. Another system's table may give more than requested: at least its row's step.
     pub count: u64,
-    /// The record's version now.
+    /// The record's version after the reservation.
     pub version: Option<u64>,
 }
 
-/// A counter's rows in other systems' tables. Each call is one attempt: the keeper ends it when it takes too long.
+/// A counter's rows in other systems' tables. Each call is one attempt, and the keeper cancels a call that
+/// takes too long.
 ///
-/// A call that was ended may still take effect later. So every change is a compare-and-set, or skips numbers if it lands unseen.
+/// A cancelled call may still take effect later. For this reason, every change is a compare-and-set, or only
+/// skips numbers if it takes effect unseen.
 #[async_trait(?Send)]
 pub trait Rows: Send + fmt::Debug {
-    /// Takes numbers from a row, in one atomic step: the `count` lowest of the [`place`](Reserve::place) above those that were
-    /// handed out, or more if the row's own step is larger. It takes none if they would exceed [`LAST_NUMBER`], or if the row
-    /// is as described at [`Reserved::Found`].
+    /// Takes numbers from a row in one atomic step: the `count` lowest numbers of the
+    /// [`place`](Reserve::place) above those already handed out, or more if the row's own step is larger.
+    /// Takes none if they would exceed [`LAST_NUMBER`], or in the cases that [`Reserved::Found`] lists.
     async fn reserve(&mut self, counter: &CounterName, reserve: &Reserve) -> Result<Reserved, StoreError>;
 
-    /// A row, if there is one.
+    /// Reads a row, if it exists.
     async fn counter(&mut self, counter: &CounterName) -> Result<Option<CounterRecord>, StoreError>;
 
-    /// Writes how far a row is, and its version if it has one, provided the row is as expected. Returns whether it was written.
+    /// Writes a row's last number, and its version if it has one, provided that the row is as expected.
+    /// Returns whether the row was written.
     async fn put_counter(
         &mut self,
         counter: &CounterName,
@@ -193,21 +200,23 @@ pub trait Rows: Send + fmt::Debug {
         new: &CounterRecord,
     ) -> Result<bool, StoreError>;
 
-    /// The names of all rows, in any order.
+    /// Lists the names of all rows, in any order.
     async fn counter_names(&mut self, namespace: &str, schema: Schema) -> Result<Vec<String>, StoreError>;
 }
 
 /// Why a store did not answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreError {
-    /// It may answer later: no connection, a time-out, a server that is starting, is read-only or has no leader.
+    /// The store may answer later: there is no connection, the call timed out, or the server is starting, is
+    /// read-only or has no leader.
     Unreachable(String),
-    /// It will not answer in its present setup: a wrong password, no such database, tables of another version.
+    /// The store cannot answer until its setup changes: the password is wrong, the database does not exist,
+    /// or another version created the tables.
     Refused(String),
 }
 
 impl StoreError {
-    /// A text that helps a person to act; without passwords.
+    /// Returns a text that helps a person to act, without passwords.
     #[must_use]
     pub fn text(&self) -> &str {
         match self {

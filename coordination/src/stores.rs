@@ -1,4 +1,4 @@
-//! The stores that come with Polyflake. Each has a feature with its name.
+//! The stores that come with Polyflake. Each has a feature of the same name.
 
 pub(crate) mod custom;
 #[cfg(feature = "etcd")]
@@ -50,12 +50,12 @@ use crate::records;
 use crate::store::StoreError;
 use crate::url::{Address, Scheme};
 
-/// The store at an address. Nothing is sent before its first use.
+/// Opens the store at an address. Nothing is sent before the store's first use.
 ///
 /// # Errors
 ///
-/// [`StoreError::Refused`] if the address asks for something that the store's client does not support, or if the store's
-/// feature is off. The text names the address.
+/// [`StoreError::Refused`] if the address asks for something that the store's client does not support, or if
+/// the store's feature is off. The text names the address.
 pub fn open(address: &Address) -> Result<Box<dyn records::Store>, StoreError> {
     let name = address.to_string();
     make(address).map_err(|error| match error {
@@ -94,12 +94,13 @@ fn make(address: &Address) -> Result<Box<dyn records::Store>, StoreError> {
     }
 }
 
-/// The statements that create an SQL store's table, and those that grant a role `polyflake` only the privileges it needs. In
-/// PostgreSQL the table is in this schema, or in `public`.
+/// Returns the statements that create an SQL store's table, and those that grant a role `polyflake` only the
+/// privileges that it needs. In PostgreSQL, the table is in the schema `schema_name`, or else in `public`.
 ///
 /// # Errors
 ///
-/// Why there are none: the store has no tables or is not built in, or no address accepts this schema name.
+/// Says why there are no statements: the store has no tables or is not built in, or no address accepts this
+/// schema name.
 pub fn schema(scheme: Scheme, schema_name: Option<&str>) -> Result<(String, String), String> {
     let name = schema_name.map(crate::url::schema_name).transpose()?;
     match (scheme, name) {

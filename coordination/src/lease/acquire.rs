@@ -1,4 +1,5 @@
-//! Acquiring: read; write the space's head if there is none or it belongs to another store; choose; write the node's record.
+//! Acquiring a lease: read the records; write the space's head if there is none or if it belongs to another
+//! store; choose a node; write the node's record.
 
 use std::collections::HashSet;
 
@@ -7,23 +8,24 @@ use super::{
     Sent, Terms, Why, bound, draw,
 };
 
-/// How many nodes are read before all of them are.
+/// How many nodes are read first. If none of them is free, all nodes are read.
 const SAMPLE: usize = 16;
 
-/// The number of lowest never-used nodes to choose from, so that processes that start at the same time do not all want the same
-/// node.
+/// How many of the lowest never-used nodes to choose from, so that processes that start together do not all
+/// want the same node.
 const NEVER_USED: usize = 64;
 
-/// A lease in the making. It may take several goes: a write with an unclear outcome is repeated until it is clear.
+/// A lease in the making. It may take several attempts, since a write with an unclear outcome is repeated
+/// until its outcome is clear.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Acquisition {
     pub(super) token: u64,
     pub(super) known: Option<Known>,
-    /// The requested nodes; `None` if all were.
+    /// The nodes that were last requested, or `None` for all nodes.
     pub(super) asked: Option<Vec<u64>>,
-    /// What may have been written.
+    /// A write that may have taken effect.
     pub(super) sent: Option<Sent>,
-    /// Something that was written and did not count: nobody has issued with it.
+    /// A write that took effect and did not count. Nobody has issued under it.
     pub(super) void: Option<Sent>,
     pub(super) requests: u32,
 }
@@ -32,18 +34,18 @@ pub(crate) struct Acquisition {
 struct Free<'a> {
     node: u64,
     record: Option<&'a Node>,
-    /// The first tick of its next lease, apart from the fence.
+    /// The first tick of the node's next lease, if the fence is not later.
     start: u64,
 }
 
 impl Acquisition {
-    /// `known`: what this process knows about the space from an earlier lease. A process that knows something never takes the
-    /// space for a new one.
+    /// `known` is this process's knowledge of the space from an earlier lease. A process that has such
+    /// knowledge never takes the space for a new one.
     pub(crate) fn new(known: Option<Known>, random: Random<'_>) -> Self {
         Self { token: draw(random), known, asked: None, sent: None, void: None, requests: 0 }
     }
 
-    /// The first request of a go.
+    /// Returns the first request of an attempt.
     pub(crate) fn begin(&mut self, terms: &Terms, random: Random<'_>) -> Request {
         self.requests = 1;
         match &self.sent {
@@ -52,7 +54,7 @@ impl Acquisition {
         }
     }
 
-    /// Something that may have been written, as a lease to give back, for a process that gives up.
+    /// Returns a write that may have taken effect as a lease to give back, for a process that gives up.
     pub(crate) fn unclear(&self) -> Option<Held> {
         self.sent.as_ref().or(self.void.as_ref()).map(|sent| {
             let mut held = held(sent, self.known.as_ref());
@@ -68,7 +70,7 @@ impl Acquisition {
         random: Random<'_>,
         is_used: &dyn Fn(u64) -> bool,
     ) -> Result<Next<Held>, Refusal> {
-        // Its answer to a write still holds: the next go repeats the write.
+        // If the clock differs, an answer to a write is not lost: the next attempt repeats the write.
         let known = self.known.as_ref();
         received
             .check_clock(known.map_or(terms.clock_difference_ms, |known| terms.difference_ms(&known.head)))?;
@@ -79,7 +81,7 @@ impl Acquisition {
             Reply::Head(_) => self.look_again(terms, random),
             Reply::Written => match self.sent.take() {
                 Some(sent) if received.is_of(&sent.under) => {
-                    // Anything after this is another lease.
+                    // From now on, this acquires another lease.
                     self.token = draw(random);
                     self.void = None;
                     let mut held = held(&sent, self.known.as_ref());
@@ -132,7 +134,7 @@ impl Acquisition {
         is_used: &dyn Fn(u64) -> bool,
     ) -> Result<Next<Held>, Refusal> {
         let known = self.known.as_ref();
-        // There are nodes without a head: the space is not new.
+        // The space has nodes but no head, so it is not new.
         let has_lost_records = head.is_none() && !nodes.is_empty();
         let look = Look { terms, received, found: head, known, has_lost_records };
         if let Some(new) = look.head_to_write(random) {
@@ -200,7 +202,7 @@ impl Acquisition {
         self.ask(request)
     }
 
-    /// A random free node whose bound has passed; if there is none, one that was never used; if there is none, the free one
+    /// Picks a random free node whose bound has passed, else a node that was never used, else the free node
     /// whose bound comes first.
     fn pick<'a>(
         &self,
@@ -224,7 +226,7 @@ impl Acquisition {
                 is_free.then_some(Free { node: *node, record: Some(record), start })
             });
         let (mut passed, ahead): (Vec<_>, Vec<_>) = free.partition(|free| free.start <= tick);
-        // Stores list in any order. Sorted, an equal choice gives an equal node.
+        // Stores list nodes in any order. After sorting, an equal choice gives an equal node.
         passed.sort_unstable_by_key(|free| free.node);
         take_one(passed, random)
             .or_else(|| {
@@ -240,7 +242,7 @@ impl Acquisition {
     }
 }
 
-/// The lease that a write gives, if it counts.
+/// Returns the lease that a write grants if the write counts.
 fn held(sent: &Sent, known: Option<&Known>) -> Held {
     let Sent { under, node, expected, new, start, .. } = sent.clone();
     let mut known = known.cloned().unwrap_or_else(|| Known::new(under.clone()));

@@ -1,13 +1,13 @@
-//! A space's records in memory, for the tests and the model: a store in its simplest form.
+//! A space's records in memory, for the tests and the model: the simplest form of a store.
 
 use std::collections::BTreeMap;
 
 use super::{Facts, Head, Node, Received, Reply, Request, Time};
 
-/// What a store keeps.
+/// The contents of a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Memory {
-    /// With a `*` for each change in which the store lost nothing.
+    /// The incarnation, with a `*` for each change in which the store lost nothing.
     pub(crate) incarnation: String,
     pub(crate) head: Option<Head>,
     pub(crate) nodes: BTreeMap<u64, Node>,
@@ -32,7 +32,8 @@ impl Time for Local {
 }
 
 impl Memory {
-    /// Answers a request, and returns the incarnation of the head that it is about, if there is one.
+    /// Answers a request. Also returns the incarnation of the head that the request concerns, if there is
+    /// one.
     pub(crate) fn answer(&mut self, request: &Request) -> (Reply, Option<String>) {
         let of = |head: &Option<Head>| head.as_ref().map(|head| head.incarnation.clone());
         match request {
@@ -63,7 +64,7 @@ impl Memory {
         }
     }
 
-    /// Answers at one of the store's times, to a machine with these clocks.
+    /// Answers at a given store time, to a machine with these clocks.
     pub(crate) fn receive(
         &mut self,
         request: &Request,

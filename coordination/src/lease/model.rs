@@ -1,17 +1,20 @@
-//! Every history of two processes and a store that may lose what it acknowledged: no two leases issue one tick of a node, and nobody
-//! acquires a node while another process answers as the only one that has it.
+//! Searches every history of two processes and a store that may lose what it acknowledged. No two leases may
+//! issue in the same tick of a node, and nobody may acquire a node while another process answers as its only
+//! holder.
 //!
-//! A breadth-first search over all states, with the decisions that a process makes. A checker from a library would not make it
-//! shorter: the transitions are most of it, and the search itself is a queue and a set.
+//! This is a breadth-first search over all states, and it uses the decisions that a process makes. A checker
+//! from a library would not make it shorter: the transitions are most of the code, and the search itself is a
+//! queue and a set.
 //!
-//! A lease counts as having issued in every tick of its range as soon as it has the range. That is more than any clock, pause
-//! or step lets it do. Only a lease that is given back may have issued less. Each answer arrives at its own clock readings, one
-//! of which may be wrong, and one process's count of elapsed time may stand still. A request is carried out at any time after
-//! the decision to send it; by then, the process may have given up on it or crashed, which models a delay or a pause.
+//! A lease counts as having issued in every tick of its range as soon as it has the range. That is more than
+//! any clock, pause or step allows. Only a lease that is given back may have issued less. Each answer arrives
+//! with its own clock readings, one of which may be wrong, and one process's count of elapsed time may stand
+//! still. A request is carried out at any time after the decision to send it. By then, the process may have
+//! given up on the request or crashed, which models a delay or a pause.
 //!
 //! Versions and tokens are only compared for equality, so states that differ only in these are the same.
 //!
-//! When a rule is removed, the search must find two leases with the same tick.
+//! If a rule is removed, the search must find two leases with the same tick.
 
 use std::collections::hash_map::{DefaultHasher, Entry};
 use std::collections::{HashMap, VecDeque};
@@ -22,29 +25,29 @@ use super::memory::{Local, Memory};
 use super::tests::terms;
 use super::*;
 
-/// A removed rule.
+/// The rule to remove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Without {
     Nothing,
-    /// A record is written whatever its version.
+    /// A record is written, whatever its version is.
     Version,
-    /// A record is written whatever the head.
+    /// A record is written, whatever the head is.
     Guard,
-    /// A holder issues past its bound, according to its clock.
+    /// A holder issues past its bound, as far as its clock allows.
     Bound,
     /// A store that lost writes gets a head with its old fence.
     Fence,
-    /// A release reads what was issued before issuing has stopped.
+    /// A release reads the last issued tick before issuing has stopped.
     Swap,
     /// Bounds and expiries count from the higher clock.
     LowerClock,
     /// Fences count from the lower clock.
     HigherClock,
-    /// Fences allow for only twice the difference of clocks.
+    /// Fences allow for only twice the clock difference.
     Thrice,
-    /// A process uses its own difference of clocks.
+    /// A process uses its own clock difference instead of the space's.
     OneDifference,
-    /// A process uses its own lead.
+    /// A process uses its own lead instead of the space's.
     OneLead,
     /// An acquisition counts, whichever server acknowledged it.
     CountedAcquisition,
@@ -54,68 +57,68 @@ enum Without {
     RejoiningInTime,
     /// A holder rejoins up to its expiry.
     RejoiningMargin,
-    /// A store that is empty counts as new.
+    /// An empty store counts as new.
     First,
-    /// Somebody who declares a store new lifts any fence.
+    /// A process that declares a store new lifts any fence.
     Loss,
-    /// A write that another replica did not confirm is found, and counts as confirmed.
+    /// A read finds a write that another replica did not confirm, and the write counts as confirmed.
     Confirmation,
     /// A renewal moves the expiry back if the clock was set back.
     Expiry,
 }
 
-/// What may happen in a history, and to which process.
+/// The events that a history may contain.
 #[derive(Debug, Clone, Copy)]
 struct Setting {
     nodes: u32,
-    /// For the first process, which made the space, and for the other.
+    /// The differences of the first process, which created the space, and of the other process.
     difference_ms: [u64; 2],
     lead_ms: [u64; 2],
     ttl_ms: u64,
-    /// True time when it reaches each of them.
+    /// The true times that a history passes through.
     times: &'static [u64],
-    /// By how much the store's clock and a process's are ahead, when an answer is received.
+    /// How far the store's clock and a process's clock are ahead when an answer is received.
     clocks: &'static [(i64, i64)],
-    /// How many processes have leases at the start.
+    /// How many processes hold a lease at the start.
     holders: usize,
     /// Whether writes count only once a replica has them.
     is_confirmed: bool,
     /// Whether the second process declares that the store is new.
     is_init: bool,
-    /// Whether the space's head may be lost without anybody who knew it.
+    /// Whether the space's head may be lost while no process knows of it.
     is_head_lost: bool,
     left: Left,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Left {
-    /// Requests that a process gave up on: lost, delayed, or carried out without a reply.
+    /// How many requests a process may give up on. They are lost, delayed, or carried out without a reply.
     timeouts: u8,
     repeats: u8,
     crashes: u8,
     releases: u8,
     renewals: u8,
-    /// Times that a replica takes over.
+    /// How many times a replica may take over.
     failovers: u8,
-    /// How often the space's records are dropped without the store saying so.
+    /// How many times the space's records may be dropped without the store saying so.
     evictions: u8,
-    /// Requests that a store carries out which a replica took over from.
+    /// How many requests the old store may carry out after a replica took over from it.
     olds: u8,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct World {
-    /// True time. All times are in ms, and a tick has one.
+    /// The true time. All times are in ms, and a tick lasts 1 ms.
     at: usize,
     store: Memory,
-    /// The replica's copy of it.
+    /// The replica's copy of the store.
     replica: Memory,
-    /// A store that a replica took over from, and that keeps answering.
+    /// The store that a replica took over from, if it keeps answering.
     old: Option<Memory>,
     processes: [Process; 2],
-    /// Requests that no process waits for, and that may still be carried out.
+    /// Requests that no process waits for, but that may still be carried out.
     late: Vec<Request>,
-    /// For each node, a bit for each tick in which a lease may have issued.
+    /// For each node, one bit for each tick in which a lease may have issued.
     issued: [u64; 2],
     left: Left,
 }
@@ -123,19 +126,20 @@ struct World {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Process {
     doing: Doing,
-    /// Decided on, and not carried out yet.
+    /// The request that was decided on, but not carried out yet.
     request: Option<Request>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Doing {
     Acquiring(Acquisition),
-    /// `until`: the tick after the last that counts as issued.
+    /// `until` is the tick after the last tick that counts as issued.
     Holding {
         held: Held,
         until: u64,
         renewal: Option<Renewal>,
-        /// Until when the first process answers as the only one, and since when a renewal has been running.
+        /// Until when the first process answers as the only holder, and since when a renewal has been under
+        /// way.
         alone_until: u64,
         since: u64,
     },
@@ -149,20 +153,20 @@ enum Doing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     Tick,
-    /// The process begins a renewal with its clock ahead by this much, or its release again.
+    /// The process begins a renewal with its clock ahead by this much, or begins its release again.
     Begin(usize, i64),
-    /// Its request is carried out, and the reply received at these clocks.
+    /// The process's request is carried out, and the reply is received at these clock readings.
     Exchange(usize, (i64, i64)),
-    /// The same, by the store that was taken over from.
+    /// The same, but by the store that a replica took over from.
     ExchangeWithOld(usize),
-    /// The same, and its request will be carried out again.
+    /// The same, and the request will be carried out again.
     Repeat(usize),
-    /// Its request is carried out, and the reply lost.
+    /// The process's request is carried out, and the reply is lost.
     LoseReply(usize),
-    /// It gives up on its request, which may be carried out later.
+    /// The process gives up on its request, which may be carried out later.
     GiveUp(usize),
     Late(usize),
-    /// It gives its lease back, having issued below this tick.
+    /// The process gives its lease back, having issued below this tick.
     Release(usize, u64),
     Crash(usize),
     Replicate,
@@ -192,7 +196,7 @@ impl Model {
         Self { terms: [terms(0), terms(1)], setting, without }
     }
 
-    /// `is_replicated`: whether the replica knows of the space and the first leases.
+    /// `is_replicated`: whether the replica already has the space and the first leases.
     fn start(&self, is_replicated: bool) -> World {
         let head = Head {
             version: 1,
@@ -244,7 +248,7 @@ impl Model {
         let (mut actions, left) = (Vec::new(), world.left);
         for (at, process) in world.processes.iter().enumerate() {
             if let Some(request) = &process.request {
-                // Nothing is decided on when a head is written.
+                // When a head is written, no decision depends on the clocks.
                 let is_head = matches!(request, Request::PutHead { .. });
                 let clocks = if is_head { &[EXACT] } else { self.setting.clocks };
                 actions.extend(clocks.iter().map(|clocks| Action::Exchange(at, *clocks)));
@@ -265,7 +269,7 @@ impl Model {
                     let (now, elapsed) = (self.now(world), self.local(world, at, 0).elapsed_ms);
                     let store_ms = held.store_time.at(elapsed);
                     let difference = self.setting.difference_ms[0];
-                    // One of the two clocks is right.
+                    // At least one of the two clocks is right.
                     let is_possible = |ahead: &i64| {
                         store_ms <= now + difference || *ahead <= i64::try_from(difference).unwrap()
                     };
@@ -304,7 +308,7 @@ impl Model {
         actions
     }
 
-    /// The result of an action, and whether two leases then have the same tick.
+    /// Returns the state after an action, and whether two leases then have the same tick.
     fn after(&self, world: &World, action: Action) -> (World, bool) {
         let mut world = world.clone();
         let mut repeats = false;
@@ -388,7 +392,7 @@ impl Model {
         (world, repeats)
     }
 
-    /// The clocks of a process that are not the store's.
+    /// Returns a process's local clocks.
     fn local(&self, world: &World, at: usize, ahead: i64) -> Local {
         let now = self.now(world);
         Local { wall_ms: now.saturating_add_signed(ahead), elapsed_ms: if at == 0 { now } else { 0 } }
@@ -427,7 +431,7 @@ impl Model {
         process.request = Some(request);
     }
 
-    /// `None` if a confirming store has no replica with it.
+    /// Returns `None` if the store needs confirmations and has no replica.
     fn carry_out(
         &self,
         world: &mut World,
@@ -563,7 +567,7 @@ impl Model {
         world.issue(at, 0) || (at == 1 && is_acquired.is_some_and(|node| world.is_answering(node, now)))
     }
 
-    /// What a process sees if it does not follow a rule.
+    /// Changes the reply that a process sees if the process ignores a rule.
     fn show(&self, terms: &Terms, doing: &Doing, received: &mut Received) {
         let is_acquiring = matches!(doing, Doing::Acquiring(_));
         if received.reply == Reply::Written {
@@ -581,7 +585,7 @@ impl Model {
         }
     }
 
-    /// What it then asks.
+    /// Changes the request that the process then sends.
     fn change(&self, terms: &Terms, received: &Received, next: &mut Request) {
         let Request::PutHead { new, .. } = next else { return };
         match self.without {
@@ -594,7 +598,7 @@ impl Model {
         }
     }
 
-    /// By how much it takes its expiry to be later than its lease's.
+    /// Returns how much too late the process takes its lease's expiry to be.
     fn longer(&self, held: &Held) -> u64 {
         match self.without {
             Without::RejoiningInTime => 1000,
@@ -630,13 +634,13 @@ impl Model {
     }
 }
 
-/// A number that is not used as a version or a token.
+/// Returns a number that no version or token has yet.
 fn draw_next(drawn: &mut u64) -> u64 {
     *drawn += 1;
     *drawn << 1
 }
 
-/// Counts a bound and an expiry from another time.
+/// Makes a bound and an expiry count from another time.
 fn reserve_from(terms: &Terms, sent: Option<&mut Sent>, request: &mut Request, now_ms: u64) {
     let (Some(sent), Request::PutNode { new, .. }) = (sent, request) else { return };
     let head = &sent.under;
@@ -647,7 +651,8 @@ fn reserve_from(terms: &Terms, sent: Option<&mut Sent>, request: &mut Request, n
 }
 
 impl World {
-    /// A holder issues up to its bound, and to `or`. Returns whether another did before.
+    /// A holder issues up to its bound, or up to `or` if that is higher. Returns whether another lease issued
+    /// there before.
     fn issue(&mut self, at: usize, or: u64) -> bool {
         let Doing::Holding { held, until, .. } = &mut self.processes[at].doing else { return false };
         let issued = &mut self.issued[usize::try_from(held.node).unwrap()];
@@ -658,7 +663,7 @@ impl World {
         repeats
     }
 
-    /// Whether the first process answers as the only one that has the node.
+    /// Returns true if the first process answers as the only holder of the node.
     fn is_answering(&self, node: u64, now: u64) -> bool {
         match &self.processes[0].doing {
             Doing::Holding { held, alone_until, .. } => held.node == node && *alone_until > now,
@@ -666,14 +671,14 @@ impl World {
         }
     }
 
-    /// Lets a request be carried out later, if that changes anything.
+    /// Keeps a request to be carried out later, if that changes anything.
     fn keep(&mut self, request: Request) {
         if !matches!(request, Request::Read(_)) {
             self.late.push(request);
         }
     }
 
-    /// The highest version or token.
+    /// Returns the highest version or token.
     fn drawn(&mut self) -> u64 {
         let mut most = 0;
         self.visit(&mut |version| most = most.max(*version));
@@ -716,7 +721,8 @@ impl World {
         }
     }
 
-    /// Every version and every token. It also removes the leases' start times, which matter only for an operator's reset.
+    /// Visits every version and every token. Also removes the leases' start times, which matter only for an
+    /// operator's reset.
     fn visit(&mut self, visit: &mut dyn FnMut(&mut u64)) {
         for store in [&mut self.store, &mut self.replica].into_iter().chain(self.old.as_mut()) {
             if let Some(head) = &mut store.head {
@@ -794,14 +800,15 @@ const fn below(tick: u64) -> u64 {
     if tick >= 64 { panic!("too late a tick") } else { (1 << tick) - 1 }
 }
 
-/// Distinguishes states. A collision among some millions of them is less likely than a wrong bit in memory.
+/// Returns a hash that tells states apart. Among a few million states, a collision is less likely than a
+/// wrong bit in memory.
 fn fingerprint(world: &World) -> u64 {
     let mut hasher = DefaultHasher::new();
     world.hash(&mut hasher);
     hasher.finish()
 }
 
-/// How many states there are, and the shortest history that breaks one of the two rules.
+/// Returns the number of states, and the shortest history that breaks one of the two rules.
 fn search(setting: Setting, without: Without) -> (usize, Option<Vec<Action>>) {
     let model = Model::new(setting, without);
     let mut seen: HashMap<u64, Option<(u64, Action)>> = HashMap::new();
@@ -858,7 +865,7 @@ const NONE: Left = Left {
     olds: 0,
 };
 
-/// A lease lasts 1 ms, and clocks are right.
+/// A lease lasts 1 ms, and the clocks are right.
 const SHORT: Setting = Setting {
     nodes: 1,
     difference_ms: [0, 0],
@@ -887,9 +894,10 @@ const EVICTION: Setting = Setting {
     left: Left { timeouts: 1, renewals: 1, evictions: 1, ..NONE },
     ..SHORT
 };
-/// Both may want the node that was never used.
+/// Both processes may want the node that was never used.
 const EARLY: Setting = Setting { holders: 0, left: Left { renewals: 1, evictions: 1, ..NONE }, ..EVICTION };
-/// The second process declares each time that the store is new. It was, because the head has reached the replica.
+/// The second process always declares that the store is new. The declaration was true, because the head has
+/// reached the replica.
 const VOUCHED: Setting =
     Setting { holders: 0, is_init: true, is_head_lost: false, left: FAILOVER.left, ..FAILOVER };
 /// Two holders that notice a loss at the same time.
@@ -900,7 +908,7 @@ const TWO: Setting = Setting {
     left: Left { timeouts: 1, renewals: 2, failovers: 1, ..NONE },
     ..SHORT
 };
-/// Two masters; the old one has no replica any more.
+/// Two masters, of which the old one no longer has a replica.
 const MASTERS: Setting = Setting {
     times: &[2, 6],
     is_confirmed: true,
@@ -908,7 +916,8 @@ const MASTERS: Setting = Setting {
     left: Left { olds: 2, ..FAILOVER.left },
     ..FAILOVER
 };
-/// A lease of 12 ms. Clocks are up to 2 ms off, and one of them may be wrong by 4 ms more, which a renewal tolerates.
+/// A lease lasts 12 ms. Clocks are up to 2 ms off, and one of them may be off by 4 ms more, which a renewal
+/// tolerates.
 const CLOCKS: Setting = Setting {
     difference_ms: [2, 2],
     lead_ms: [12, 12],
@@ -923,7 +932,7 @@ const REJOINING: Setting = Setting { times: &[8, 21], ..CLOCKS };
 /// The other process has a larger lead, or a smaller difference, than the space.
 const OTHER_LEAD: Setting = Setting { lead_ms: [1, 6], ..FAILOVER };
 const OTHER_DIFFERENCE: Setting = Setting { difference_ms: [2, 0], ..CLOCKS };
-/// A machine's clock is set back by more than a renewal tolerates.
+/// A machine's clock is set back further than a renewal tolerates.
 const SET_BACK: Setting = Setting {
     times: &[8, 17],
     clocks: &[EXACT, (0, -8)],
@@ -933,7 +942,7 @@ const SET_BACK: Setting = Setting {
 const TWICE: Setting =
     Setting { left: Left { renewals: 2, ..CLOCKS.left }, clocks: &[(2, 2), (-6, -2)], ..CLOCKS };
 
-/// All together would be too many: each of these has some of it.
+/// All events together would make too many states, so each of these settings has some of them.
 const LARGER: [Setting; 6] = [
     Setting { left: Left { timeouts: 1, repeats: 1, crashes: 1, renewals: 1, ..NONE }, ..SHORT },
     Setting { left: Left { repeats: 1, ..LATE.left }, ..LATE },

@@ -9,7 +9,7 @@ use super::Random;
 pub(crate) struct Nodes {
     /// The width of the whole node.
     pub(crate) bits: u32,
-    /// The given bits, and their values.
+    /// The fixed bits, and their values.
     pub(crate) fixed_mask: u64,
     pub(crate) fixed_value: u64,
     pub(crate) range: Option<RangeInclusive<u64>>,
@@ -27,12 +27,12 @@ impl Nodes {
         places.end - places.start
     }
 
-    /// All of them, lowest first.
+    /// Returns all nodes, lowest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u64> {
         self.places().map(|place| self.at(place))
     }
 
-    /// Up to `most` of them at random, each once; all if there are fewer.
+    /// Returns up to `most` different nodes at random, or all nodes if there are fewer.
     pub(crate) fn sample(&self, most: usize, random: Random<'_>) -> Vec<u64> {
         let places = self.places();
         let count = places.end - places.start;
@@ -40,7 +40,7 @@ impl Nodes {
             return self.iter().collect();
         }
         let mut sample = Vec::with_capacity(most);
-        // Twice as many tries, since some are drawn again.
+        // Try up to twice as many times, since a draw may repeat a node.
         for _ in 0..most.saturating_mul(2) {
             let node = self.at(places.start + random().checked_rem(count).unwrap_or(0));
             if sample.len() < most && !sample.contains(&node) {
@@ -57,7 +57,8 @@ impl Nodes {
         }
     }
 
-    /// Those in the range, as positions among all nodes with the fixed bits: the nodes rise with their positions.
+    /// Returns the nodes in the range, as positions among all nodes with the fixed bits. The nodes rise with
+    /// their positions.
     fn places(&self) -> Range<u64> {
         let free = (self.all_bits() & !self.fixed_mask).count_ones();
         let end = 1u64.checked_shl(free).unwrap_or(u64::MAX);
@@ -67,7 +68,7 @@ impl Nodes {
         first..after.max(first)
     }
 
-    /// The node with the bits of `place` where none are fixed.
+    /// Returns the node whose free bits are those of `place`.
     fn at(&self, mut place: u64) -> u64 {
         let mut node = self.fixed_value & self.fixed_mask;
         let mut free = self.all_bits() & !self.fixed_mask;
@@ -83,7 +84,7 @@ impl Nodes {
     }
 }
 
-/// The first position below `end` from which on the test holds, or `end`.
+/// Returns the first position below `end` from which on the test holds, or else `end`.
 fn first_place(end: u64, is_so: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut high) = (0, end);
     while low < high {

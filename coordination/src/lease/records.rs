@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Refusal;
 use crate::records::Record;
 
-/// The form of the records. Any other form is refused.
+/// The format of the records. Any other format is refused.
 const FORMAT: u64 = 1;
 
 /// The name of a space's head. The name of a node's record is its number in decimal.
@@ -20,9 +20,9 @@ pub(crate) struct Head {
     pub(crate) incarnation: String,
     /// How far past the time a bound may lie: the TTL of the space's first holder, plus its `max_ahead_ms`.
     pub(crate) lead_ms: u64,
-    /// `clock_difference` of the space.
+    /// The space's `clock_difference`.
     pub(crate) difference_ms: u64,
-    /// The step of the store's clock.
+    /// The granularity of the store's clock.
     pub(crate) granularity_ms: u64,
     /// No lease acquired from now on issues below this tick.
     pub(crate) fence: u64,
@@ -33,9 +33,9 @@ pub(crate) struct Head {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Why {
-    /// There was no head, and its writer knew of none.
+    /// There was no head, and the writer knew of none.
     First,
-    /// The store had lost writes, or an operator said so.
+    /// The store had lost writes, or an operator declared so.
     Loss,
 }
 
@@ -43,15 +43,15 @@ pub(crate) enum Why {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Node {
     pub(crate) version: u64,
-    /// The lease's token, drawn at acquisition. 0 if there is no lease.
+    /// The lease's token, drawn at acquisition, or 0 if there is no lease.
     pub(crate) token: u64,
     /// When the lease ends (Unix ms).
     pub(crate) expires_ms: u64,
-    /// The holder issues below this tick; the next holder issues from it on.
+    /// The holder issues below this tick, and the next holder starts at it.
     pub(crate) reserved_until: u64,
-    /// The holder's name, for people.
+    /// The holder's label, for people.
     pub(crate) label: String,
-    /// When it was acquired (Unix ms).
+    /// When the lease was acquired (Unix ms).
     pub(crate) since_ms: u64,
 }
 
@@ -89,7 +89,7 @@ impl Head {
 }
 
 impl Node {
-    /// Whether it has no lease, whatever the time.
+    /// Returns true if the node has no lease, whatever the time is.
     pub(crate) const fn is_given_back(&self) -> bool {
         self.token == 0
     }
@@ -132,7 +132,7 @@ fn read<T: for<'a> Deserialize<'a>>(name: &str, record: &Record) -> Result<T, Re
     serde_json::from_value(value).map_err(|error| unreadable(name, &error.to_string()))
 }
 
-/// Without its text, which anybody may have written.
+/// Leaves out the record's text, which anybody may have written.
 fn unreadable(name: &str, why: &str) -> Refusal {
     Refusal::Unreadable(format!(
         "the record {name:?} of a space cannot be read: {why}. Something other than Polyflake has written it"

@@ -1,4 +1,5 @@
-//! Releasing: no token, no expiry, and as the bound the tick after the last one that was used.
+//! Releasing a lease: write a record without a token or an expiry, whose bound is the tick after the last
+//! tick that was used.
 
 use super::{Head, Held, MAX_REQUESTS, Next, Node, Random, Received, Refusal, Reply, Request, Terms, draw};
 
@@ -11,7 +12,7 @@ pub(crate) struct Release {
 }
 
 impl Release {
-    /// With its first request.
+    /// Returns the release with its first request.
     pub(crate) fn begin(
         terms: &Terms,
         held: &Held,
@@ -55,7 +56,8 @@ impl Release {
                 }
                 Ok(Next::Ask(self.put(held, record.version)))
             }
-            // Another process has it by now. Or the store lost writes, and nobody has written a fence yet: then it expires.
+            // Another process has the node by now. Or the store lost writes, and nobody has written a fence
+            // yet: then the lease expires.
             _ => Ok(Next::Done(())),
         }
     }

@@ -1,4 +1,5 @@
-//! Renewing: a later expiry and a later bound, compared with the version that was written last.
+//! Renewing a lease: write a later expiry and a later bound, if the record still has the version that was
+//! written last.
 
 use super::{
     ClockDiffers, Head, Held, Look, MAX_REQUESTS, Next, Node, Random, Received, Refusal, Reply, Request,
@@ -8,23 +9,24 @@ use super::{
 /// The result of a renewal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Renewed {
-    /// The bound and the expiry are later. The clock differs by more than it should, but not so much that the renewal was
-    /// refused.
+    /// The bound and the expiry are later now. `clock` is set if the clock differs by more than it should,
+    /// but not so much that the renewal was refused.
     Extended { clock: Option<ClockDiffers> },
-    /// Another process has the node. Reserved ticks may still be used, up to the bound in `Held`, which may be lower now.
+    /// Another process has the node. The reserved ticks may still be used, up to the bound in `Held`, which
+    /// may be lower now.
     Lost,
 }
 
 /// A renewal under way.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Renewal {
-    /// Whether what it sends is as fresh as possible: neither a repeated write nor one from before a pause.
+    /// Whether the request is as fresh as possible: neither a repeated write nor a write from before a pause.
     is_fresh: bool,
     pub(super) requests: u32,
 }
 
 impl Renewal {
-    /// With its first request.
+    /// Returns the renewal with its first request.
     pub(crate) fn begin(
         terms: &Terms,
         held: &mut Held,
@@ -70,10 +72,10 @@ impl Renewal {
                         (sent.assumed_ms, sent.under.incarnation == received.incarnation);
                     held.written(&sent, received);
                     let now_ms = received.low_ms(&held.known.head);
-                    // The machine stood still, and so did the clock that should count that time.
+                    // The machine stood still, and so did the clock that should have counted this time.
                     let is_late = now_ms.saturating_sub(assumed_ms) > held.ttl_ms(terms) / 3;
                     if !is_same {
-                        // The head must say so.
+                        // The head must name the new incarnation first.
                         self.read(held)
                     } else if is_late && self.requests < 4 || !self.is_fresh {
                         self.is_fresh = true;
@@ -83,7 +85,7 @@ impl Renewal {
                         Ok(Next::Done(Renewed::Extended { clock }))
                     }
                 }
-                // Another store has it, so it gave nothing.
+                // Another server acknowledged the write, so it does not count.
                 _ => self.read(held),
             },
             Reply::Found { head, record } => {
@@ -102,8 +104,8 @@ impl Renewal {
         record: Option<&Node>,
         random: Random<'_>,
     ) -> Result<Next<Renewed>, Refusal> {
-        // It is now clear whether the unclear write took effect: it counts only if the store confirmed it under the head that
-        // it named.
+        // Now it is clear whether the unclear write took effect. It counts only if the store confirmed it
+        // under the head that it named.
         let unclear = held.sent.take().map(|sent| sent.new.version);
         let is_as_written =
             record.is_some_and(|record| record.version == held.version || Some(record.version) == unclear);
@@ -113,8 +115,8 @@ impl Renewal {
             let has_same_fence = head.fence == held.known.head.fence;
             is_another_head && !(has_same_fence && is_as_written)
         }) {
-            // Others begin at its fence. The fence is below the bound only if somebody wrongly declared the store new, or wrote
-            // it without knowing of this lead.
+            // Others begin at this head's fence. The fence is below the bound only if somebody wrongly
+            // declared the store new, or wrote the fence without knowing this lead.
             held.reserved_until = held.reserved_until.min(head.fence);
         }
         let has_lost_record = !is_as_written && (is_mine || is_older(record, held));
@@ -124,7 +126,7 @@ impl Renewal {
             received,
             found: head,
             known: Some(&held.known),
-            // Above such a fence, nobody has issued.
+            // Nobody has issued above such a fence.
             has_lost_records: has_lost_record && !is_above_all,
         };
         if let Some(new) = look.head_to_write(random) {
@@ -132,8 +134,8 @@ impl Renewal {
             return self.ask(Request::PutHead { expected, new });
         }
         let Some(head) = head else { return self.read(held) };
-        // Another process has it. Or the store had forgotten another process's record, which had the node after this lease
-        // expired.
+        // Another process has the node. Or the store lost the record of another process, which had the node
+        // after this lease expired.
         let is_taken = !is_as_written && !has_lost_record;
         if is_taken || !may_go_on(held, received, head, is_as_written) {
             held.known.see(head);
@@ -170,8 +172,9 @@ impl Renewal {
     }
 }
 
-/// Whether the lease continues under this head: either nothing was lost since the last write, or it had surely not expired when
-/// the store answered, so that nobody whose record is lost can have had the node meanwhile.
+/// Returns true if the lease continues under this head. Either nothing was lost since the last write, or the
+/// lease had surely not expired when the store answered, so that nobody whose record is lost can have had the
+/// node meanwhile.
 fn may_go_on(held: &Held, received: &Received, head: &Head, is_as_written: bool) -> bool {
     let before = &held.known.head;
     if is_as_written && head.fence == before.fence {
@@ -183,7 +186,8 @@ fn may_go_on(held: &Held, received: &Received, head: &Head, is_as_written: bool)
     received.high_ms().saturating_add(margin_ms) < held.expires_ms
 }
 
-/// Whether the record is older than this lease: a later holder would have written a bound at or above this one's.
+/// Returns true if the record is older than this lease. A later holder would have written a bound at or above
+/// this lease's bound.
 fn is_older(record: Option<&Node>, held: &Held) -> bool {
     record.is_none_or(|record| {
         let is_replaced = held.replaced == Some(record.version);
@@ -191,8 +195,9 @@ fn is_older(record: Option<&Node>, held: &Held) -> bool {
     })
 }
 
-/// A record whose bound is never below the one in the store, nor below one reserved before. Its expiry never moves back either:
-/// the holder relies on the last one, and the clock may have been set back.
+/// Returns a record whose bound is never below the store's bound, nor below a bound reserved before. Its
+/// expiry never moves back either: the holder relies on the last expiry, and the clock may have been set
+/// back.
 fn extend(
     terms: &Terms,
     held: &mut Held,

@@ -1,8 +1,9 @@
-//! An hour of simulated time for each seed: 6 processes on 4 nodes of a store that fails in every possible way, and no ID
-//! repeats.
+//! Simulates an hour for each seed. 6 processes use 4 nodes of a store that fails in every possible way, and
+//! no ID may repeat.
 //!
-//! It polls the functions that a process runs by hand. A queue of events by simulated time replaces the network, the clocks and
-//! the scheduler, so a seed is a history. A lease counts as having issued in every tick from its start to its process's clock.
+//! The simulation polls by hand the functions that a process runs. A queue of events, ordered by simulated
+//! time, replaces the network, the clocks and the scheduler, so that a seed determines the history. A lease
+//! counts as having issued in every tick from its start to its process's clock.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,10 +20,10 @@ use crate::records::Named;
 
 const HOUR_MS: u64 = 3_600_000;
 const PROCESSES: usize = 6;
-/// The store's time at the start: in ms since the space's epoch.
+/// The store's time at the start, in ms since the space's epoch.
 const START_MS: u64 = 1_000_000_000;
 
-/// What may happen, and which rule of the protocol is removed.
+/// The faults that may happen, and the rule of the protocol that is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each with each")]
 struct Faults {
@@ -30,13 +31,13 @@ struct Faults {
     network: bool,
     /// The store cannot be reached for a while.
     outages: bool,
-    /// The store returns as another one, without its last writes or without any.
+    /// The store returns as another instance, without its last writes or without any records.
     losses: bool,
     /// Processes pause.
     pauses: bool,
     /// Processes end without notice.
     crashes: bool,
-    /// Clocks are set.
+    /// Clocks are set to another time.
     clocks: bool,
     without_fence: bool,
     without_version: bool,
@@ -72,7 +73,7 @@ enum Reply {
     Outcome(Written),
 }
 
-/// What a store has.
+/// The contents of a store.
 #[derive(Debug, Clone, Default)]
 struct Kept {
     incarnation: String,
@@ -81,9 +82,9 @@ struct Kept {
 
 #[derive(Default)]
 struct Process {
-    /// How far its clock is from true time.
+    /// How far the machine's clock is from true time.
     skew_ms: i64,
-    /// How much elapsed time its count has missed.
+    /// How much elapsed time the machine's count has missed.
     missed_ms: u64,
     still_until: u64,
     leases: Vec<Lease>,
@@ -93,12 +94,12 @@ struct Process {
 struct Lease {
     number: u64,
     node: u64,
-    /// The next tick it may issue.
+    /// The next tick in which the lease may issue.
     cursor: u64,
     bound: u64,
 }
 
-/// The ticks that a lease has issued.
+/// The ticks in which a lease has issued.
 #[derive(Debug, Clone, Copy)]
 struct Issued {
     lease: u64,
@@ -115,10 +116,10 @@ struct World {
     numbers: u64,
     task: usize,
     store: Kept,
-    /// Its earlier state, for a replica that is behind.
+    /// The store's earlier states, for a replica that is behind.
     past: Vec<(u64, Kept)>,
     store_skew_ms: i64,
-    /// Whose clocks may be far off: the store's, or the processes'. Never both during one write.
+    /// Whose clocks may be far off: the store's or the processes', but never both during one write.
     is_store_wrong: bool,
     down_until: u64,
     replies: BTreeMap<u64, Result<Answer<Reply>, StoreError>>,
@@ -243,7 +244,7 @@ impl World {
         Written::Written
     }
 
-    /// All that a process may have issued by now.
+    /// Issues everything that a process may have issued by now.
     fn issue(&mut self, process: usize) {
         let wall_ms = START_MS + self.now;
         let tick = self.terms.space.tick_of(wall_ms.saturating_add_signed(self.processes[process].skew_ms));
@@ -316,13 +317,13 @@ impl World {
         self.around(most)
     }
 
-    /// Another store, which lacks some of the last writes or has none.
+    /// Replaces the store with another one, which lacks some of the last writes or has none.
     fn lose(&mut self) {
         self.counts.losses += 1;
         let incarnation = self.counts.losses.to_string();
         let what = self.below(10);
         if what == 0 {
-            // Its keys were dropped, and it is the same store.
+            // The same store dropped its keys.
             self.store = Kept { incarnation: self.store.incarnation.clone(), ..Kept::default() };
         } else if what == 1 {
             self.store = Kept { incarnation, ..Kept::default() };
@@ -401,7 +402,8 @@ impl Time for Handle {
 
     fn elapsed_ms(&self) -> u64 {
         let world = self.world();
-        // An uncounted pause is missed from its start on; without this, the count might go back.
+        // If a pause is not counted, the count misses the pause from its start on. Otherwise the count might
+        // go back.
         world.now.saturating_sub(world.processes[self.process].missed_ms)
     }
 }
@@ -440,7 +442,7 @@ async fn issuing(handle: Handle) {
     }
 }
 
-/// A keeper's work in its simplest form.
+/// The simplest form of a keeper's work.
 async fn keeping(mut handle: Handle) {
     let (time, process) = (handle.clone(), handle.process);
     let terms = handle.world().terms.clone();
@@ -505,7 +507,7 @@ async fn keeping(mut handle: Handle) {
                     wait = 10_000;
                 }
                 Some(Ok(Renewed::Lost)) => {
-                    // It continues with the reserved ticks, beside its next node.
+                    // The process continues with the reserved ticks, even once it has its next node.
                     world.counts.lost += 1;
                     world.log(|| format!("process {process}: lost lease {number}"));
                     known = Some(held.known.clone());
@@ -520,7 +522,7 @@ async fn keeping(mut handle: Handle) {
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
 fn run(seed: u64, faults: Faults, is_logged: bool) -> World {
-    // A tick may be longer than anything else.
+    // A tick may be longer than any other span.
     let tick_ms = if seed % 2 == 0 { 1 } else { 60_000 };
     let terms = Terms { space: Space { tick_ms, ..terms().space }, ..terms() };
     let world = Arc::new(Mutex::new(World {
@@ -589,8 +591,9 @@ fn run(seed: u64, faults: Faults, is_logged: bool) -> World {
     Arc::into_inner(world).unwrap().into_inner().unwrap()
 }
 
-/// The story of a seed whose history repeats: with as few kinds of faults as still cause it, what was written about the node,
-/// and what happened to the store and the processes since the first of the two leases.
+/// Returns the story of a seed whose history repeats an ID: with as few kinds of faults as still cause the
+/// repeat, everything that was written about the node, and everything that happened to the store and the
+/// processes since the first of the two leases.
 fn story(seed: u64, mut faults: Faults) -> String {
     let without: [fn(&mut Faults); 6] = [
         |f| f.network = false,

@@ -1,4 +1,4 @@
-//! The decisions, one by one.
+//! Tests of the decisions, one by one.
 
 use super::memory::{Local, Memory};
 use super::*;
@@ -28,7 +28,7 @@ pub(super) fn terms() -> Terms {
     }
 }
 
-/// A store, a machine, and the times that they assume.
+/// A store, a machine, and the times that both assume.
 struct Bench {
     store: Memory,
     terms: Terms,
@@ -51,7 +51,7 @@ impl Bench {
         bench
     }
 
-    /// With one node.
+    /// Limits the space to one node.
     fn of_one(mut self) -> Self {
         self.terms.nodes.bits = 0;
         self
@@ -107,7 +107,7 @@ impl Bench {
         }
     }
 
-    /// Continues up to the first write of a node's record, which is not sent.
+    /// Continues up to the first write of a node's record, and does not send this write.
     fn go_to_write(&mut self, acquisition: &mut Acquisition, now_ms: u64) -> Request {
         let terms = self.terms.clone();
         let mut request = acquisition.begin(&terms, &mut || self.random());
@@ -153,7 +153,7 @@ impl Bench {
         self.store.head.as_ref().unwrap()
     }
 
-    /// Another store takes over, with these records.
+    /// Lets another store take over, with these records.
     fn take_over(&mut self, store: &Memory) {
         self.store = Memory { incarnation: format!("{}'", self.store.incarnation), ..store.clone() };
     }
@@ -252,7 +252,7 @@ fn a_store_that_can_forget_is_waited_for_unless_somebody_vouches() {
     let fence = NOW + 31_000 + 3000 + 1 + 1;
     assert_eq!(bench.acquire(NOW), Err(Refusal::Fenced { in_ms: fence - NOW, why: Why::First }));
     assert_eq!(fenced(&bench.acquire(fence - 1)), Some(1));
-    // Even after an attempt that had to wait.
+    // This works even after an attempt that had to wait.
     bench.terms.is_init = true;
     assert_eq!(bench.acquire(NOW + 1).unwrap().start, 0);
     assert_eq!((bench.head().fence, bench.head().why), (0, Why::First));
@@ -314,7 +314,7 @@ fn a_holder_with_a_larger_lead_uses_the_spaces_and_says_so() {
     assert_eq!(bench.head().lead_ms, 31_000);
 }
 
-/// A space that was used once with ttl=1h reserved an hour for every holder of 3 s.
+/// After a space was used once with ttl=1h, every holder with a TTL of 3 s reserved an hour.
 #[test]
 fn a_holder_with_a_smaller_lead_uses_its_own() {
     let mut bench = Bench::new();
@@ -335,7 +335,7 @@ fn a_larger_difference_than_the_spaces_is_refused() {
     bench.terms.clock_difference_ms = 1001;
     let refusal = Refusal::DifferenceTooLarge { difference_ms: 1001, of_space_ms: 1000 };
     assert_eq!(bench.acquire(NOW), Err(refusal));
-    // Nobody asked for it, so the space's value applies, also when comparing the clocks.
+    // Nobody set a difference, so the space's difference applies, also when the clocks are compared.
     bench.terms.is_difference_default = true;
     bench.acquire(NOW).unwrap();
     bench.local_ahead_ms = 1001;
@@ -344,7 +344,7 @@ fn a_larger_difference_than_the_spaces_is_refused() {
     (bench.local_ahead_ms, bench.terms.is_difference_default) = (0, false);
     bench.terms.clock_difference_ms = 10;
     bench.acquire(NOW).unwrap();
-    // The space's value counts: it has expired at 30 000.
+    // The space's difference counts: the lease expired at 30 000.
     assert_eq!(bench.head().difference_ms, 1000);
 }
 
@@ -355,13 +355,13 @@ fn nodes_are_handed_out_once_and_the_next_is_told_who_frees_first() {
     let first = nodes[0];
     nodes.sort_unstable();
     assert_eq!(nodes, [0, 1, 2, 3]);
-    // Free only after more than the difference of clocks has passed since it expired.
+    // The node is free only after more than the clock difference has passed since the expiry.
     for now in [NOW + 10, NOW + 31_000] {
         let at_ms = NOW + 31_001;
         let first = Some(FreesFirst { node: first, label: "here".to_owned(), at_ms, in_ms: at_ms - now });
         assert_eq!(bench.acquire(now), Err(Refusal::NoneFree { nodes: 4, first }));
     }
-    // By both clocks.
+    // Both clocks must say so.
     bench.local_ahead_ms = -1;
     assert!(bench.acquire(NOW + 31_001).is_err());
     (bench.local_ahead_ms, bench.store_ahead_ms) = (0, -1);
@@ -389,11 +389,11 @@ fn a_passed_bound_comes_before_a_new_node_and_that_before_a_bound_ahead() {
     bench.terms.nodes.range = Some(0..=1);
     let first = bench.acquire(NOW).unwrap();
     bench.release(&first, NOW + 500, NOW);
-    // The other was never used, and this one's bound is ahead.
+    // The other node was never used, and the bound of this one is ahead.
     let second = bench.acquire(NOW).unwrap();
     assert_ne!(second.node, first.node);
     bench.release(&second, NOW + 400, NOW);
-    // Both are ahead: the one that comes first, and not before its bound.
+    // Both bounds are ahead: the lease gets the node whose bound comes first, and starts at that bound.
     let third = bench.acquire(NOW).unwrap();
     assert_eq!((third.node, third.start), (second.node, NOW + 400));
     bench.release(&third, 0, NOW);
@@ -402,7 +402,7 @@ fn a_passed_bound_comes_before_a_new_node_and_that_before_a_bound_ahead() {
         NOW + 400,
         "nothing was issued: as it was found"
     );
-    // A passed one before one that was never used.
+    // A node whose bound has passed comes before a node that was never used.
     bench.terms.nodes = all;
     let wide = bench.acquire(NOW + 450).unwrap();
     assert_eq!((wide.node, wide.start), (second.node, NOW + 400));
@@ -415,7 +415,7 @@ fn sixteen_nodes_are_looked_at_and_all_only_where_none_of_them_is_free() {
     let mut acquisition = bench.acquisition(None);
     let request = bench.go_to_write(&mut acquisition, NOW);
     assert!(matches!(request, Request::PutNode { .. }));
-    // All but the last.
+    // Lease all nodes but the last.
     for node in 0..1023 {
         let held = Node {
             version: node + 5000,
@@ -455,12 +455,12 @@ fn an_unclear_acquisition_is_written_once_more() {
         if was_written {
             bench.send(&put, NOW);
         }
-        // The same write: a store may have had it without confirming it, and a read confirms nothing.
+        // This is the same write: a store may have it without confirming it, and a read confirms nothing.
         assert_eq!(acquisition.begin(&terms(), &mut || 1), put);
         let Request::PutNode { node, new, .. } = put else { panic!() };
         let held = bench.go(&mut acquisition, NOW + 9).unwrap();
         assert_eq!((held.node, held.token, held.reserved_until), (node, new.token, new.reserved_until));
-        // Anything after this is another acquisition.
+        // From now on, this is another acquisition.
         let next = bench.go(&mut acquisition, NOW + 9).unwrap();
         assert!(next.node != held.node && next.token != held.token);
     }
@@ -493,7 +493,7 @@ fn an_acquisition_that_another_store_acknowledged_gives_nothing() {
     bench.send(&put, NOW);
     let fence = NOW + 34_002;
     assert_eq!(fenced(&bench.go(&mut acquisition, NOW)), Some(fence - NOW));
-    // It belongs to nobody, although its expiry has not come: nobody has issued with it.
+    // The lease belongs to nobody although it has not expired: nobody has issued under it.
     bench.store.head.as_mut().unwrap().fence = NOW + 1;
     let held = bench.go(&mut acquisition, NOW + 1).unwrap();
     assert_eq!(held.start, NOW + 1);
@@ -510,7 +510,8 @@ fn a_store_that_kept_all_is_the_same_and_its_head_says_so() {
     assert_eq!((&*bench.head().incarnation, bench.head().fence, bench.head().why), ("1*", 0, Why::First));
     assert_eq!((held.reserved_until, &held.known.head), (NOW + 71_001, bench.head()));
 
-    // Another holder finds another head with the same fence, and its record: nothing is cut, whatever the time.
+    // Another holder finds another head with the same fence, and its own record. Nothing is cut, whatever the
+    // time is.
     let record = bench.store.nodes[&0].clone();
     bench.store.nodes.insert(0, Node { version: other.version, ..record });
     assert_eq!(bench.renew(&mut other, NOW + 90_000), EXTENDED);
@@ -529,12 +530,13 @@ fn a_renewal_moves_bound_and_expiry() {
     assert_eq!(bench.renew(&mut held, NOW + 10_000), EXTENDED);
     assert_eq!((held.start, held.reserved_until, held.expires_ms), (0, NOW + 41_001, NOW + 40_000));
     assert_eq!(bench.store.nodes[&held.node].version, held.version);
-    // The clocks went back: the bound does not.
+    // The clocks went back, but the bound does not.
     assert_eq!(bench.renew(&mut held, NOW + 9000), EXTENDED);
     assert_eq!(held.reserved_until, NOW + 41_001);
 }
 
-/// A holder answers until the expiry that it read last. A renewal of an hour ago let another process in before.
+/// A holder answers until the expiry that it read last. A renewal that moved the expiry back let another
+/// process in too early.
 #[test]
 fn a_renewal_never_moves_the_expiry_back() {
     let mut bench = Bench::new().of_one();
@@ -544,14 +546,14 @@ fn a_renewal_never_moves_the_expiry_back() {
     bench.local_ahead_ms = 0;
     assert_eq!(bench.store.nodes[&0].expires_ms, NOW + 30_000);
     assert!(matches!(bench.acquire(NOW + 31_000), Err(Refusal::NoneFree { .. })));
-    // Nor does one that counts from a store's clock that is behind.
+    // A renewal that counts from a store's clock that is behind does not move it back either.
     bench.store_ahead_ms = -1500;
     assert!(matches!(bench.renew(&mut held, NOW + 1200), Ok(Renewed::Extended { .. })));
     assert_eq!((held.expires_ms, held.is_alone_for_ms()), (NOW + 30_000, 27_800));
 }
 
-/// A master whose clock is ahead by less than a third of the TTL wrote bounds that a fence of its replica did not exceed: 18 020
-/// numbers were issued twice.
+/// A master whose clock is ahead by less than a third of the TTL wrote bounds above its replica's fence, and
+/// 18 020 numbers were issued twice.
 #[test]
 fn bounds_count_from_the_lower_clock_and_fences_from_the_higher() {
     let mut bench = Bench::that_forgets().of_one();
@@ -568,20 +570,21 @@ fn bounds_count_from_the_lower_clock_and_fences_from_the_higher() {
     assert!(fenced(&bench.acquire(NOW + 6001)).is_some());
     assert!(bench.head().fence > held.reserved_until, "{:?}", bench.head());
 
-    // And if this machine's clock is ahead.
+    // The same holds if this machine's clock is ahead.
     let ahead = Bench { local_ahead_ms: 3800, store: replica.clone(), ..bench };
     let mut bench = ahead;
     let mut held = Bench::renewed_from(&replica);
     assert!(matches!(bench.renew(&mut held, NOW + 3000), Ok(Renewed::Extended { clock: Some(_) })));
     assert_eq!((held.reserved_until, held.expires_ms), (NOW + 3000 + 13_001, NOW + 3000 + 12_000));
     bench.take_over(&replica);
-    // The lead, three times the difference, the granularity, and a tick, from this clock.
+    // The fence is the lead, three times the difference, the granularity, and a tick, counted from this
+    // clock.
     assert!(matches!(bench.renew(&mut held, NOW + 4000), Ok(Renewed::Extended { .. })));
     assert_eq!(bench.head().fence, NOW + 4000 + 3800 + 13_000 + 600 + 1 + 1);
 }
 
 impl Bench {
-    /// The lease of the only record.
+    /// Returns the lease in the only record, after a renewal.
     fn renewed_from(store: &Memory) -> Held {
         let (head, record) = (store.head.clone().unwrap(), store.nodes[&0].clone());
         Held {
@@ -658,10 +661,10 @@ fn what_another_has_is_lost() {
     let was = held.reserved_until;
     assert_eq!(bench.renew(&mut held, NOW + 40_000), Ok(Renewed::Lost));
     assert_eq!(held.reserved_until, was, "what was reserved may be issued");
-    // Nor does it give back another process's lease.
+    // Nor does a release give back another process's lease.
     bench.release(&held, NOW, NOW + 40_000);
     assert_eq!(bench.store.nodes[&held.node].version, other.version);
-    // Even if the other has given it back.
+    // The lease is lost even if the other process has given the node back.
     bench.release(&other, 0, NOW + 40_000);
     assert_eq!(bench.renew(&mut held, NOW + 40_000), Ok(Renewed::Lost));
     assert_eq!(bench.head().why, Why::First, "nothing was lost");
@@ -690,7 +693,7 @@ fn after_a_loss_only_those_who_surely_have_not_expired_renew() {
     assert_eq!(held.reserved_until, was);
     assert_eq!(bench.head().incarnation, "1'", "the fence is there all the same");
 
-    // By the clock that is ahead.
+    // The clock that is ahead decides.
     for (store_ahead_ms, local_ahead_ms) in [(1, 0), (0, 1)] {
         let (bench, mut held) = was_leased();
         let mut bench = Bench { store_ahead_ms, local_ahead_ms, ..bench };
@@ -707,13 +710,13 @@ fn a_coarse_clock_is_allowed_for() {
     assert_eq!(held.expires_ms, NOW + 30_000);
     let store = bench.store.clone();
     bench.take_over(&store);
-    // As far behind as it may be, at 500 ms past the expiry. It says 30 000.
+    // The clock is as far behind as it may be, 500 ms past the expiry, and reads 30 000.
     bench.local_ahead_ms = -520;
     assert_eq!(bench.renew(&mut held, NOW + 30_500), Ok(Renewed::Lost));
     assert_eq!(bench.head().fence, NOW + 30_000 + 31_000 + 30 + 1000 + 1);
 }
 
-/// A store evicted the nodes, and kept the head.
+/// A store evicted the nodes and kept the head.
 #[test]
 fn a_head_without_ones_own_record_is_a_loss() {
     let mut bench = Bench::that_forgets();
@@ -725,7 +728,7 @@ fn a_head_without_ones_own_record_is_a_loss() {
     let fence = NOW + 10_000 + 34_002;
     assert_eq!((bench.head().fence, bench.head().why), (fence, Why::Loss));
     assert_eq!(fenced(&bench.acquire(NOW + 10_000)), Some(34_002));
-    // The next one has nothing to add to that fence.
+    // The next renewal has nothing to add to that fence.
     assert_eq!(bench.renew(&mut other, NOW + 11_000), EXTENDED);
     assert_eq!(bench.head().fence, fence);
     assert_eq!(bench.store.nodes.len(), 2);
@@ -733,7 +736,7 @@ fn a_head_without_ones_own_record_is_a_loss() {
 
 #[test]
 fn a_record_or_a_head_that_was_replaced_is_a_loss() {
-    // One's own.
+    // Only the process's own record is older.
     let mut bench = Bench::new().of_one();
     let before_all = bench.store.clone();
     let mut held = bench.acquire(NOW).unwrap();
@@ -743,12 +746,12 @@ fn a_record_or_a_head_that_was_replaced_is_a_loss() {
     bench.store = older.clone();
     assert_eq!(bench.renew(&mut held, NOW + 11_000), EXTENDED);
     assert_eq!((bench.head().why, held.reserved_until), (Why::Loss, NOW + 42_001));
-    // All of it.
+    // The whole space is gone.
     let (mut bench, mut held) = (Bench { store: before_all, ..bench }, newer);
     assert_eq!(bench.renew(&mut held, NOW + 11_000), EXTENDED);
     assert_eq!(bench.head().why, Why::Loss);
 
-    // The record that acquiring replaced, and one from before that.
+    // Test the record that the acquisition replaced, and a record from before that.
     for mut older in [true, false] {
         let mut bench = Bench::new().of_one();
         let one = bench.acquire(NOW).unwrap();
@@ -763,7 +766,7 @@ fn a_record_or_a_head_that_was_replaced_is_a_loss() {
         assert_eq!(bench.head().why, Why::Loss);
     }
 
-    // A head: the process has seen it replaced.
+    // The head is an older one that the process has seen replaced.
     let mut bench = Bench::new();
     let mut held = bench.acquire(NOW).unwrap();
     let old = bench.store.head.clone();
@@ -780,7 +783,7 @@ fn a_renewal_that_another_store_acknowledged_gives_nothing() {
     let mut held = bench.acquire(NOW).unwrap();
     let replica = bench.store.clone();
     bench.take_over(&replica);
-    // It is late: it cannot rejoin.
+    // The process is late and cannot rejoin.
     let was = held.clone();
     assert_eq!(bench.renew(&mut held, NOW + 28_000), Ok(Renewed::Lost));
     assert_eq!((held.reserved_until, held.expires_ms), (was.reserved_until, was.expires_ms));
@@ -792,14 +795,14 @@ fn a_bound_comes_down_to_a_fence_below_it() {
     let mut held = bench.acquire(NOW).unwrap();
     bench.store.head = bench.store.head.clone().map(|head| Head { version: 77, fence: NOW + 5, ..head });
     let held_then = held.clone();
-    // Even where nothing else comes of it.
+    // The cut holds even if nothing else follows from the answer.
     let (mut renewal, request) = bench.begin(&mut held, NOW + 2);
     let received = bench.send(&request, NOW + 2);
     let terms = bench.terms.clone();
     let next = renewal.step(&terms, &mut held, &received, &mut || 9).unwrap();
     assert!(matches!(next, Next::Ask(Request::PutNode { .. })));
     assert_eq!(held.reserved_until, NOW + 5);
-    // A lease that was another's by then is not taken back.
+    // A lease that belonged to another process by then is not taken back.
     let mut held = held_then;
     bench.store.nodes.get_mut(&0).unwrap().token = 3;
     bench.store.nodes.get_mut(&0).unwrap().version = 3;
@@ -813,7 +816,7 @@ fn a_release_frees_at_once_and_takes_back_what_was_not_issued() {
     let mut bench = Bench::new().of_one();
     let mut held = bench.acquire(NOW).unwrap();
     bench.renew(&mut held, NOW + 10_000).unwrap();
-    // Even if the reply to the last renewal was lost.
+    // This holds even if the reply to the last renewal was lost.
     let (_, request) = bench.begin(&mut held, NOW + 11_000);
     bench.send(&request, NOW + 11_000);
     bench.release(&held, NOW + 12_000, NOW + 12_000);
@@ -886,7 +889,7 @@ fn nobody_else_has_the_node_for_what_is_left() {
     let mut bench = Bench::new().of_one();
     let held = bench.acquire(NOW).unwrap();
     assert_eq!(held.is_alone_for_ms(), 29_000);
-    // The store is behind: it says that a lease lasts longer than it does by this clock.
+    // The store's clock is behind: by the store, a lease lasts longer than by this machine's clock.
     let mut bench = Bench { store_ahead_ms: -600, ..Bench::new().of_one() };
     assert_eq!(bench.acquire(NOW).unwrap().is_alone_for_ms(), 28_400);
     let mut bench = Bench { granularity_ms: 1000, ..Bench::new().of_one() };
@@ -908,7 +911,7 @@ fn changing_records_end_a_go() {
     assert_eq!(asked, MAX_REQUESTS);
 }
 
-/// Through the driver, as records of a store.
+/// The driver keeps a lease in a store's records.
 #[test]
 fn a_lease_goes_through_a_store() {
     let mut store = crate::records::MemoryStore::default();
@@ -929,7 +932,7 @@ fn a_lease_goes_through_a_store() {
         let node = Node::read(held.node, record).unwrap();
         assert!(node.is_given_back() && node.reserved_until == 5 && node.label == "here");
 
-        // Somebody else's record.
+        // This record belongs to somebody else.
         let group = terms.group.clone();
         let new = Record { version: 1, number: 1, text: "{}".into() };
         let expected = Some(record.version);
