@@ -35,7 +35,7 @@ check() { # NAME COMMAND...: one check that says something only where it fails
 }
 
 maven() {
-  mvn -B -q -Dbuilt="$built" "$@"
+  mvn -B -q -Dbuilt="$built" -Dstrict=true "$@"
 }
 
 # Each test is counted, and each case of the vectors.
