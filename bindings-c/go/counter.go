@@ -181,8 +181,8 @@ func (c *Counter) next(ctx context.Context) (ID, error) {
 }
 
 // TryNextID returns the next number without waiting for the store. It returns [ErrCounterUnavailable] if no number is
-// in hand; meanwhile, the library asks the store for more. With a step of 1, this is always so. It returns [ErrClosed]
-// after [Counter.Close].
+// in hand; meanwhile, the library asks the store for more. With a step of 1, this always happens. It returns
+// [ErrClosed] after [Counter.Close].
 func (c *Counter) TryNextID() (ID, error) {
 	open := c.open.Load()
 	if open == nil {

@@ -798,7 +798,7 @@ uint64_t polyflake_counter_next_id_or_zero(const struct polyflake_counter *count
  * Gets the next number without waiting for the store.
  *
  * Returns POLYFLAKE_COUNTER_UNAVAILABLE if no number is in hand; meanwhile, the library asks the store for more. With
- * a step of 1, this is always so. Returns POLYFLAKE_CLOSED after polyflake_counter_close.
+ * a step of 1, this always happens. Returns POLYFLAKE_CLOSED after polyflake_counter_close.
  */
 polyflake_status polyflake_counter_try_next_id(const struct polyflake_counter *counter,
                                                uint64_t *number,

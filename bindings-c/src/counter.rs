@@ -130,7 +130,7 @@ pub unsafe extern "C" fn polyflake_counter_next_id_or_zero(counter: *const polyf
 /// Gets the next number without waiting for the store.
 ///
 /// Returns POLYFLAKE_COUNTER_UNAVAILABLE if no number is in hand; meanwhile, the library asks the store for more. With
-/// a step of 1, this is always so. Returns POLYFLAKE_CLOSED after polyflake_counter_close.
+/// a step of 1, this always happens. Returns POLYFLAKE_CLOSED after polyflake_counter_close.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_counter_try_next_id(
     counter: *const polyflake_counter,

@@ -79,7 +79,7 @@ const fn number_of(state: LeaseState) -> c_int {
         LeaseState::Held => POLYFLAKE_LEASE_STATE_HELD,
         LeaseState::Unreachable => POLYFLAKE_LEASE_STATE_UNREACHABLE,
         LeaseState::Closed => POLYFLAKE_LEASE_STATE_CLOSED,
-        // If a later core adds a state, it issues no IDs in it: otherwise it would report one of the above.
+        // A state that is added later issues no IDs either. Otherwise, it would be one of the above.
         _ => POLYFLAKE_LEASE_STATE_LOST,
     }
 }

@@ -40,7 +40,7 @@ final class Counter implements IdGenerator, IteratorAggregate
     /** polyflake_counter_try_next_id_or_zero: calling it through a variable is cheaper than by name. */
     private CData $tryNextIdOrZero;
     /**
-     * The argument for that function as a number, which is cheaper to pass than a pointer. 0 means a freed counter: the
+     * The function's argument as a number, which is cheaper to pass than a pointer. 0 means a freed counter: the
      * function then returns 0.
      */
     private int $address = 0;
@@ -138,7 +138,7 @@ final class Counter implements IdGenerator, IteratorAggregate
      * Returns the next number without waiting for the store.
      *
      * @throws Exception\CounterUnavailableException if no number is in hand; meanwhile, the library asks the store for
-     *     more. With a step of 1, this is always so
+     *     more. With a step of 1, this always happens
      * @throws Exception\ClosedException after close()
      */
     public function tryNextId(): int

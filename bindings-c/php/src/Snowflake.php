@@ -38,8 +38,8 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     /** polyflake_next_id_or_zero: calling it through a variable is cheaper than by name. */
     private CData $nextIdOrZero;
     /**
-     * The argument for that function as a number, which is cheaper to pass than a pointer. 0 means a freed Snowflake,
-     * or a custom clock, whose exception would be lost: the function then returns 0.
+     * The function's argument as a number, which is cheaper to pass than a pointer. 0 means a freed Snowflake, or a
+     * custom clock, whose exception would be lost: the function then returns 0.
      */
     private int $address = 0;
     private ?ClockTrampoline $clock = null;
