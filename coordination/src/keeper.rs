@@ -1,5 +1,6 @@
-//! The keeper: one thread a process, which acquires, renews and gives back the leases of all Snowflakes, and fetches the
-//! segments of all counters and the bounds of all sequences. It starts with the first of them and ends with the last.
+//! The keeper is one thread per process. It acquires, renews and gives back the leases of all Snowflakes, and
+//! fetches the segments of all counters and the bounds of all sequences. It starts with the first of these
+//! and ends with the last.
 
 use core::pin::Pin;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -34,45 +35,48 @@ mod sequencing;
 mod stores;
 mod task;
 
-/// A Snowflake whose node is leased from the store that [`Options::lease`] names. It waits for one, for at most the address's
-/// `wait`.
+/// Builds a Snowflake whose node is leased from the store that [`Options::lease`] names. Waits for a node, at
+/// most as long as the `wait` in the address.
 ///
-/// All Snowflakes of a process with the same address and layout share one lease. After the last of them was closed the node
-/// is free at once; after the last was dropped, the lease is kept for a TTL more.
+/// All Snowflakes in a process with the same address and layout share one lease. After the last of them is
+/// closed, the node is free at once. If the last of them is dropped instead, the lease is kept for one more
+/// TTL.
 ///
 /// # Errors
 ///
-/// - `lease_unavailable` if no node is free or the store cannot be reached, within `wait`.
-/// - `invalid_option` for an address that is none, for options without a lease, and those of [`Options::build`].
+/// - `lease_unavailable` if no node becomes free or the store cannot be reached within `wait`.
+/// - `invalid_option` if the address is invalid, if the options name no lease, and in the cases of
+///   [`Options::build`].
 pub fn open(options: &Options) -> Result<Snowflake, Error> {
     let leased = lease(options, &mut ThreadWait::new())?;
     options.build_on_lease(leased.lease(), StdTime, |clock| clock)
 }
 
-/// [`open`], awaited in a runtime of Tokio: it blocks no thread.
+/// Like [`open`], but awaited in a Tokio runtime. Blocks no thread.
 ///
 /// # Errors
 ///
-/// As for [`open`].
+/// Those of [`open`].
 pub async fn open_async(options: &Options) -> Result<Snowflake, Error> {
     let leased = lease_async(options).await?;
     options.build_on_lease(leased.lease(), StdTime, |clock| clock)
 }
 
-/// The lease for such options, for callers that have clocks or ways to wait of their own: then `Options::build_on_lease`.
+/// Acquires the lease for these options, for callers with their own clocks or their own way to wait. Pass the
+/// result to `Options::build_on_lease`.
 ///
 /// # Errors
 ///
-/// As for [`open`], or what interrupted the wait.
+/// Those of [`open`], or the error that interrupted the wait.
 pub fn lease<W: Wait>(options: &Options, wait: &mut W) -> Result<Leased, W::Error> {
     block_on(lease_in(options, &mut Blocking(wait)))
 }
 
-/// [`lease`], awaited as [`open_async`] is.
+/// Like [`lease`], but awaited as [`open_async`] is.
 ///
 /// # Errors
 ///
-/// As for [`open`].
+/// Those of [`open`].
 pub async fn lease_async(options: &Options) -> Result<Leased, Error> {
     lease_in(options, &mut Awaiting::new()).await
 }
@@ -101,7 +105,7 @@ fn invalid(message: &str) -> Error {
     Error::from_outside(ErrorCode::InvalidOption, message)
 }
 
-/// A lease that has a node: as long as this is there, it is kept.
+/// A lease that has a node. The keeper keeps the lease as long as this value exists.
 #[derive(Debug)]
 pub struct Leased {
     shared: Arc<Shared>,
@@ -109,7 +113,7 @@ pub struct Leased {
 }
 
 impl Leased {
-    /// The lease.
+    /// Returns the lease.
     #[must_use]
     pub const fn lease(&self) -> &'static Lease {
         self.lease
@@ -124,14 +128,14 @@ impl Drop for Leased {
     }
 }
 
-/// A call of a binding that waits.
+/// A binding's call that waits.
 pub(crate) type Call = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The keeper of a process.
 #[derive(Debug, Default)]
 pub(crate) struct Keeper {
     state: Mutex<State>,
-    /// To the thread for calls that wait, once there is one.
+    /// Sends to the thread for waiting calls, once that thread exists.
     pub(crate) calls: Mutex<Option<UnboundedSender<Call>>>,
 }
 
@@ -143,7 +147,7 @@ struct State {
     thread: Option<(UnboundedSender<New>, JoinHandle<()>)>,
 }
 
-/// What the thread is to keep.
+/// Something new that the thread must keep.
 #[derive(Debug, Clone)]
 enum New {
     Lease(Arc<Shared>, &'static Lease),
@@ -162,11 +166,12 @@ impl Keeper {
         lock(&self.state)
     }
 
-    /// The lease for these options: one that is there, or a new one.
+    /// Returns the lease for these options, an existing lease or a new one.
     fn lease(&'static self, options: &Options, wanted: &LeaseTerms) -> Result<Leased, Error> {
         let address = Address::parse(&wanted.address).map_err(|why| invalid(&format!("lease: {why}")))?;
         let terms = terms(&address, wanted);
-        // The nodes and the fields given in the layout choose the lease. What it promises, all of a space must agree on.
+        // The nodes and the fields given in the layout choose the lease. All users of a space must agree on
+        // the lease's promises.
         let key = address.key();
         let mut state = self.state();
         let is_of_space = |shared: &Shared| shared.key == key && shared.terms.space == terms.space;
@@ -189,10 +194,11 @@ impl Keeper {
         Ok(Leased { shared, lease })
     }
 
-    /// The counter that is like this new one: one that is there, or it.
+    /// Returns the counter that equals `new`: an existing counter, or else `new`.
     pub(crate) fn counter(&'static self, new: counter::Shared) -> Result<Arc<counter::Shared>, Error> {
         let mut state = self.state();
-        // Nobody joins one that was removed. Its calls are told so from now on, whatever its store has under this name later.
+        // Nobody joins a removed counter. From now on, its calls learn of the removal, whatever the store has
+        // under this name later.
         state.counters.retain(|shared| {
             let removed = (shared.key == new.key).then(|| shared.removed()).flatten();
             if let Some(error) = removed {
@@ -206,7 +212,7 @@ impl Keeper {
                     shared.users.join();
                     return Ok(Arc::clone(shared));
                 }
-                // It is being given back.
+                // The counter is being given back.
                 Err(_) if shared.users.are_none() => {}
                 Err(other) => return Err(other),
             }
@@ -217,7 +223,7 @@ impl Keeper {
         Ok(shared)
     }
 
-    /// The sequences that are like these new ones: some that are there, or they.
+    /// Returns the sequences that equal `new`: existing sequences, or else `new`.
     pub(crate) fn sequences(&'static self, new: sequences::Shared) -> Result<Arc<sequences::Shared>, Error> {
         let mut state = self.state();
         for shared in state.sequences.iter().filter(|shared| shared.key == new.key) {
@@ -226,7 +232,7 @@ impl Keeper {
                     shared.users.join();
                     return Ok(Arc::clone(shared));
                 }
-                // It is being given back.
+                // The sequences are being given back.
                 Err(_) if shared.users.are_none() => {}
                 Err(other) => return Err(other),
             }
@@ -237,14 +243,15 @@ impl Keeper {
         Ok(shared)
     }
 
-    /// Gives it to the thread, which is started where there is none. Where it cannot be, nobody joins what no thread keeps.
+    /// Sends `new` to the thread, and starts the thread if there is none. If the thread cannot start, nobody
+    /// joins what no thread keeps.
     fn keep(&'static self, state: &mut State, new: New) -> Result<(), Error> {
         let sent = match &state.thread {
             Some((sender, _)) => sender.send(new.clone()),
             None => Err(tokio::sync::mpsc::error::SendError(new.clone())),
         };
         if let Err(unsent) = sent {
-            // There is none, or it is ending.
+            // There is no thread, or it is ending.
             let (sender, receiver) = unbounded_channel();
             let _ = sender.send(unsent.0);
             let thread = start_thread("polyflake-keeper", move || run(self, receiver))
@@ -259,7 +266,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// Takes out a lease that nobody uses, so that nobody joins it any more. `is_failed`: calls that wait for it get an error.
+    /// Removes a lease that nobody uses, so that nobody joins it any more. If `is_failed`, the calls that
+    /// wait for the lease get an error.
     fn forget(&self, shared: &Arc<Shared>, is_failed: bool) -> bool {
         let mut state = self.state();
         let may_go = is_failed || shared.users.are_none();
@@ -270,7 +278,7 @@ impl Keeper {
         may_go
     }
 
-    /// As [`forget`](Self::forget), of a counter.
+    /// Like [`forget`](Self::forget), but for a counter.
     fn forget_counter(&self, shared: &Arc<counter::Shared>, is_failed: bool) -> bool {
         let mut state = self.state();
         let may_go = is_failed || shared.users.are_none();
@@ -281,7 +289,7 @@ impl Keeper {
         may_go
     }
 
-    /// As [`forget`](Self::forget), of sequences.
+    /// Like [`forget`](Self::forget), but for sequences.
     fn forget_sequences(&self, shared: &Arc<sequences::Shared>, is_failed: bool) -> bool {
         let mut state = self.state();
         let may_go = is_failed || shared.users.are_none();
@@ -294,7 +302,8 @@ impl Keeper {
 }
 
 impl State {
-    /// Where nothing is left, the thread ends once it has given back what it has.
+    /// If nothing is left to keep, hands the thread to the last users: it ends once it has given everything
+    /// back.
     fn end_thread_after(&mut self, last: &Users) {
         if self.leases.is_empty() && self.counters.is_empty() && self.sequences.is_empty() {
             if let Some((_, thread)) = self.thread.take() {
@@ -321,7 +330,7 @@ fn terms(address: &Address, wanted: &LeaseTerms) -> Terms {
     }
 }
 
-/// Starts a thread. It takes no signals: those are for the program's own threads.
+/// Starts a thread that takes no signals: those are for the program's own threads.
 pub(crate) fn start_thread(
     name: &str,
     body: impl FnOnce() + Send + 'static,
@@ -339,12 +348,14 @@ pub(crate) fn start_thread(
     thread
 }
 
-/// How many look-ups of hosts' names may be under way: each has a thread, which ends once it was idle for ten seconds. A name server
-/// that does not answer holds a look-up up for half a minute, which nothing can end, and the hosts of other stores would be out of reach
-/// while no thread is left. With the shortest TTL each connection attempts one about every second, and a store has two of them.
+/// How many look-ups of host names may be under way. Each has a thread, which ends after it was idle for ten
+/// seconds. A name server that does not answer holds up a look-up for half a minute, and nothing can end it
+/// sooner. If no thread were left, the hosts of other stores could not be reached. With the shortest TTL,
+/// each connection attempts a look-up about every second, and a store has two connections.
 const LOOK_UPS: usize = 64;
 
-/// The thread: a task for each lease and for each store of a counter, until there is none and nobody can send one.
+/// Runs the thread, with a task for each lease and for each store of a counter, until no task is left and
+/// nobody can send one.
 fn run(keeper: &'static Keeper, mut receiver: UnboundedReceiver<New>) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().max_blocking_threads(LOOK_UPS).build();
@@ -364,14 +375,14 @@ fn run(keeper: &'static Keeper, mut receiver: UnboundedReceiver<New>) {
             }
         }
     }));
-    // Those that are giving their nodes back.
+    // Some tasks are still giving their nodes back.
     runtime.block_on(tasks);
-    // A look-up of a host's name may hang.
+    // A look-up of a host name may hang.
     runtime.shutdown_background();
 }
 
 impl New {
-    /// Starts its tasks, or says why not.
+    /// Starts the tasks, or says why they cannot start.
     fn begin(&self, keeper: &'static Keeper, stores: &mut stores::Stores) -> Result<(), String> {
         let mut get =
             |address: &Address, is_for| stores.get(address, is_for).map_err(|error| error.to_string());
@@ -401,7 +412,7 @@ impl New {
         Ok(())
     }
 
-    /// Starts a task that asks a store.
+    /// Starts a task that sends requests to a store.
     fn spawn(&self, keeper: &'static Keeper, address: &Address, task: impl Future<Output = ()> + 'static) {
         let (new, store) = (self.clone(), address.to_string());
         tokio::task::spawn_local(async move {
@@ -411,7 +422,7 @@ impl New {
         });
     }
 
-    /// Calls that depend on a task that panicked are told so, the log too, and the next to open begins afresh.
+    /// Tells the calls that depend on a panicked task, and the log. The next call to open begins afresh.
     fn has_panicked(&self, keeper: &Keeper, store: String) {
         let why = format!("the task that asks {store} panicked; open it again");
         let (kind, node, what) = match self {
@@ -419,7 +430,7 @@ impl New {
                 shared.has_panicked.store(true, Ordering::Relaxed);
                 let node = lease.node();
                 if node.is_some() {
-                    // Nobody renews it, and another of this process may lease it.
+                    // Nobody renews the lease, and this process may lease the node again.
                     lease.end();
                     lease.count_loss();
                 }
@@ -465,7 +476,7 @@ impl New {
     }
 }
 
-/// What the Snowflakes of a lease share with the task that keeps it.
+/// The state that the Snowflakes of a lease share with the task that keeps the lease.
 #[derive(Debug)]
 struct Shared {
     key: String,
@@ -485,7 +496,7 @@ enum Stage {
     Opening,
     Open,
     Failed(Error),
-    /// Given back, or left to expire.
+    /// The lease was given back, or left to expire.
     Over,
 }
 
@@ -510,13 +521,13 @@ impl Shared {
         if self.users.leave(is_closed) {
             self.wake.notify_one();
             if is_closed {
-                // Or it is clear that the store does not answer.
+                // The wait also ends once the store has clearly not answered.
                 self.users.wait_until_over(self.address.attempt() + LOOK_EVERY);
             }
         }
     }
 
-    /// Whether it has had a node, or cannot have one.
+    /// Returns a result once the lease has had a node, or cannot have one.
     fn opened(&self) -> Option<Result<(), Error>> {
         match *self.stage.get() {
             Stage::Opening => None,
@@ -538,7 +549,7 @@ impl Shared {
     }
 }
 
-/// What the core knows of it.
+/// The core's view of the lease.
 #[derive(Debug)]
 struct OfLease(Arc<Shared>);
 
@@ -579,7 +590,7 @@ mod tests {
     use super::*;
     use crate::sequences::SequencesOptions;
 
-    /// A minute passes whenever the time is read.
+    /// A clock on which a minute passes whenever somebody reads it.
     struct Minutes(u64);
 
     impl Wait for Minutes {
@@ -596,7 +607,8 @@ mod tests {
         }
     }
 
-    /// A keeper whose thread never runs, as in a child that inherited a lock of the standard library.
+    /// Returns a keeper whose thread never runs, as in a child that inherited a locked lock of the standard
+    /// library.
     fn keeper_without_a_thread() -> (&'static Keeper, impl Sized) {
         let keeper: &Keeper = Box::leak(Box::default());
         let (sender, receiver) = unbounded_channel();

@@ -24,12 +24,12 @@ use crate::event::{Event, Kind, tell};
 use crate::store::{LAST_NUMBER, Place, Reserve, Schema, StoreError};
 use crate::watched::Trouble;
 
-/// What somebody can do after a loss.
+/// Advice on how to continue after a loss.
 const RAISE: &str = "raise the counter above all numbers that are in use";
-/// If there is nothing to do.
+/// How long to wait if there is nothing to do.
 const IDLE: Duration = Duration::from_secs(3600);
 
-/// A store of a counter.
+/// The task for one store of a counter.
 pub(super) struct Task {
     keeper: &'static Keeper,
     shared: Arc<Shared>,
@@ -37,11 +37,12 @@ pub(super) struct Task {
     store: stores::Connected,
     numbers: Numbers,
     step: Option<Step>,
-    /// When a segment was last requested, how many numbers were used by then, and how many numbers all segments have had.
+    /// When a segment was last requested, how many numbers were used by then, and how many numbers all
+    /// segments have contained.
     since: Instant,
     used_before: u64,
     installed: u64,
-    /// For attempts that fail.
+    /// The pace of attempts that fail.
     pace: Pace,
     last_warning: Option<Kind>,
     /// Whether the last check failed.
@@ -55,20 +56,20 @@ enum Numbers {
     Rows(Rows),
 }
 
-/// Why a store gave nothing.
+/// Why a store gave no numbers.
 #[derive(Debug, Clone)]
 enum Refusal {
     Store(StoreError),
     Protocol(protocol::Refusal),
-    /// This needs an answer from all its stores.
+    /// This purpose needs an answer from all stores of the counter.
     Others(Purpose, Option<StoreError>),
-    /// It lost its record of a counter that its other stores have.
+    /// The store lost its record of a counter that the other stores have.
     LeftOut,
-    /// Another system's table has no such row.
+    /// Another system's table has no row with this name.
     NoRow,
-    /// Another system's row is not removed.
+    /// Polyflake does not remove rows in another system's table.
     NotOurs,
-    /// Another system's table has lost what this process has seen of the row, which is at `last` now.
+    /// The row in another system's table is at `last`, below numbers that this process has seen.
     Behind {
         last: u64,
         seen: u64,
@@ -119,7 +120,7 @@ impl Task {
         if !self.may_begin(source).await {
             return shared.end(self.at);
         }
-        // With a step of 1 too, so that a fault of the store is found on opening.
+        // Open the counter even with a step of 1, so that a fault of the store shows on opening.
         while self.open(source).await.is_err() && !self.is_over() {
             self.pause(source, true).await;
         }
@@ -131,10 +132,10 @@ impl Task {
             let wants_more = self.step.is_some() && source.segments.wants_more();
             let is_look_due = self.next_look().is_some_and(|next| Instant::now() >= next);
             if !self.pace.is_due() && is_look_due {
-                // Others depend on it, however long the store was away.
+                // Others depend on this check, however long the store was away.
                 self.look(source).await;
             } else if !self.pace.is_due() {
-                // A call that is told why not asks again at once.
+                // A call that was refused asks again at once.
                 self.pause(source, wants_more || shared.has_request(self.at)).await;
             } else if let Some(request) = shared.next_request(self.at) {
                 self.answer(source, request).await;
@@ -150,13 +151,13 @@ impl Task {
         shared.end(self.at);
     }
 
-    /// Whether to end: nobody uses the counter any more, or it could not be opened.
+    /// Returns true if the task must end: nobody uses the counter any more, or it could not be opened.
     fn is_over(&self) -> bool {
         self.shared.has_failed()
             || (self.shared.users.are_gone() && self.keeper.forget_counter(&self.shared, false))
     }
 
-    /// Until a call asks, the store is due, or the counter is given back.
+    /// Waits until a call asks, the store is due, or the counter is given back.
     async fn pause(&self, source: &Source, wants_more: bool) {
         let next = self.next_look().into_iter().chain(wants_more.then(|| self.pace.next())).min();
         let next = next.map_or(IDLE, |next| next.saturating_duration_since(Instant::now()));
@@ -164,8 +165,8 @@ impl Task {
         let _ = timeout(pause.max(Duration::from_millis(1)), source.wake.notified()).await;
     }
 
-    /// Rows in several stores give nothing until all were checked: one of them may belong to another counter. Waits for that;
-    /// returns `false` if the counter ends first.
+    /// Waits until the rows in all stores have been checked. Until then they give no numbers, since one of
+    /// them may belong to another counter. Returns `false` if the counter ends first.
     async fn may_begin(&mut self, source: &Source) -> bool {
         while let Numbers::Rows(rows) = &self.numbers {
             if source.place.count == 1 {
@@ -183,13 +184,13 @@ impl Task {
             if self.is_over() {
                 return false;
             }
-            // Each of the others wakes it after its check.
+            // Each of the other tasks wakes this task after its check.
             self.pause(source, !self.shared.is_seen(self.at)).await;
         }
         true
     }
 
-    /// The first segment of the counter, which is created if the store has none.
+    /// Fetches the counter's first segment. Creates the counter if the store has none.
     async fn open(&mut self, source: &Source) -> Result<(), ()> {
         if !self.pace.is_due() {
             return Err(());
@@ -223,8 +224,8 @@ impl Task {
             }
         }
         let was_silent = core::mem::replace(&mut self.is_silent, looked.is_err());
-        // A counter that lost writes, was removed or has reached its end stays so, although its store answers. So does one
-        // whose row somebody has locked, which a check does not notice.
+        // A counter that lost writes, was removed or has reached its end stays stopped, although its store
+        // answers. So does a counter whose row somebody has locked, since a check does not notice the lock.
         let is_stopped = self.last_warning == Some(Kind::CounterStopped);
         let gives_nothing = self.last_warning.is_some() && !was_silent && !matches!(looked, Ok(Some(_)));
         if looked.is_err() || !(is_stopped || gives_nothing || self.has_lost()) {
@@ -236,7 +237,7 @@ impl Task {
         matches!(&self.numbers, Numbers::Records(records) if records.has_lost())
     }
 
-    /// Puts one more segment in hand.
+    /// Fetches one more segment.
     async fn fetch(&mut self, source: &Source) -> Result<(), ()> {
         let Some(step) = self.step else { return Ok(()) };
         let used = self.installed - source.segments.left();
@@ -256,7 +257,8 @@ impl Task {
         source.segments.install(segment);
     }
 
-    /// Numbers for this process; if fewer are left before the counter's end, those, provided there are at least `least`.
+    /// Reserves numbers for this process. If fewer are left before the counter's end, takes those, provided
+    /// there are at least `least`.
     async fn reserve(&mut self, source: &Source, count: u64, least: u64) -> Result<Run, Refusal> {
         let run = match &mut self.numbers {
             Numbers::Records(records) => records.reserve(count, least).await?,
@@ -273,8 +275,8 @@ impl Task {
         }
     }
 
-    /// If the store is asked for each number, it is asked once for all waiting calls, so that no thread waits for the others'
-    /// round trips.
+    /// If the store is asked for each number, asks once for all waiting calls, so that no thread waits for
+    /// other threads' round trips.
     async fn answer_together(&mut self, source: &Source, request: Request, wanted: u64) {
         let (mut requests, mut count) = (vec![(request, wanted)], wanted);
         while let Some((request, wanted)) = self.shared.next_run_of(self.at, Reserve::MAX_COUNT - count) {
@@ -283,7 +285,7 @@ impl Task {
         }
         let reserved = self.reserve(source, count, count).await;
         if requests.len() > 1 && reserved.as_ref().is_err_and(Refusal::is_end) {
-            // There may be enough for some of them.
+            // There may be enough numbers for some of the calls.
             for (request, _) in requests {
                 self.answer_one(source, request).await;
             }
@@ -293,7 +295,7 @@ impl Task {
         let mut reserved = reserved.map_err(|refusal| self.trouble(source, &refusal));
         self.shared.answer(requests.into_iter().map(|(request, wanted)| {
             let answer = match &mut reserved {
-                // The protocol does not give fewer.
+                // The protocol never gives fewer.
                 Ok(left) => left
                     .split_off(wanted)
                     .map(Answer::Run)
@@ -324,7 +326,7 @@ impl Task {
                     Numbers::Records(records) => records.raise(number).await,
                     Numbers::Rows(rows) => rows.raise(source, number).await,
                 };
-                // Even on an error: the raise may have taken effect, and only its reply been lost.
+                // Drop them even on an error: the raise may have taken effect although its reply was lost.
                 self.drop_in_hand(source);
                 raised.map(Answer::Done)
             }
@@ -338,10 +340,10 @@ impl Task {
             }
         };
         if matches!(answer, Ok(Answer::Done(_))) && !request.is_waited_for() {
-            // The call has given up, and the next one learns the result.
+            // The call has given up, so the next call learns the result.
             self.shared.is_unsure.store(true, Ordering::Relaxed);
         }
-        // There may be too few for a block, but some for the next segment.
+        // Too few numbers for a block may be enough for the next segment.
         if self.step.is_none() || !answer.as_ref().is_err_and(Refusal::is_end) {
             let _ = self.gave(source, answer.as_ref().map(drop).map_err(Refusal::clone));
         }
@@ -349,7 +351,7 @@ impl Task {
         self.shared.answer([(request, answer)]);
     }
 
-    /// Consecutive numbers, above all that were issued before: the numbers in hand are skipped.
+    /// Returns consecutive numbers above all that were issued before. Skips the numbers in hand.
     async fn run_of(&mut self, source: &Source, wanted: u64) -> Result<Run, Refusal> {
         let count = self.step.map_or(wanted, |step| step.present().max(wanted));
         let mut left = self.reserve(source, count, wanted).await?;
@@ -361,7 +363,7 @@ impl Task {
         Ok(run)
     }
 
-    /// Gives up the numbers in hand: those of all stores, if they form one counter.
+    /// Gives up the numbers in hand, from all stores if they form one counter.
     fn drop_in_hand(&self, source: &Source) {
         match self.numbers {
             Numbers::Records(_) => self.shared.sources.iter().for_each(|it| drop_all(&self.shared, it)),
@@ -378,7 +380,7 @@ impl Task {
         }
     }
 
-    /// Informs the waiting calls, and the log.
+    /// Informs the waiting calls and the log.
     fn gave(&mut self, source: &Source, given: Result<(), Refusal>) -> Result<(), ()> {
         match given {
             Ok(()) => {
@@ -395,7 +397,7 @@ impl Task {
             }
             Err(refusal) => {
                 let kind = match refusal {
-                    // The log says so already.
+                    // The log already says so.
                     Refusal::Protocol(protocol::Refusal::Lost { .. }) => None,
                     Refusal::Store(StoreError::Unreachable(_))
                     | Refusal::Others(..)

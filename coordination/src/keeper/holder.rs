@@ -1,4 +1,5 @@
-//! Holds one lease, for Snowflakes or for sequences: acquires, renews and gives it back, and says why it cannot.
+//! Holds one lease, for Snowflakes or for sequences: acquires it, renews it and gives it back, and says why
+//! it cannot.
 
 use core::time::Duration;
 use std::time::Instant;
@@ -18,13 +19,13 @@ use crate::url::Address;
 /// The user of a lease.
 #[derive(Debug)]
 pub(super) enum Whose {
-    /// Snowflakes, with one of the space's nodes.
+    /// Snowflakes, which use one of the space's nodes.
     Snowflakes,
-    /// The sequences with this name: their group has one node, and its holder owns them.
+    /// The sequences with this name. Their group has one node, whose holder owns the sequences.
     Sequences(String),
 }
 
-/// A lease, its store, and when to ask that next.
+/// A lease, its store, and the time of the next request.
 #[derive(Debug)]
 pub(super) struct Holder {
     whose: Whose,
@@ -35,7 +36,7 @@ pub(super) struct Holder {
     pub(super) terms: Terms,
     acquisition: Acquisition,
     pub(super) pace: Pace,
-    /// Until when a fence kept it from a lease, if one did.
+    /// Until when a fence prevented a lease, if one did.
     fenced_until: Option<Instant>,
     /// The problem that the log last reported.
     told: Option<Kind>,
@@ -67,7 +68,7 @@ impl Holder {
         holder
     }
 
-    /// A lease on a node that `is_used` does not exclude.
+    /// Acquires a lease of a node that `is_used` does not exclude.
     pub(super) async fn acquire(&mut self, is_used: &dyn Fn(u64) -> bool) -> Result<Held, Refusal> {
         let Self { address, store, terms, acquisition, .. } = self;
         let held = stores::limited(address, store, async |store| {
@@ -115,8 +116,9 @@ impl Holder {
         }
     }
 
-    /// Gives the lease back. Without one, frees the node of an acquisition with an unknown outcome, since another process may
-    /// want it. `issued_until`: the tick up to which the lease was used; `None` for its first tick.
+    /// Gives the lease back. Without a lease, frees the node of an acquisition with an unknown outcome, since
+    /// another process may want the node. `issued_until` is the tick up to which the lease was used, or
+    /// `None` for its first tick.
     pub(super) async fn give_back(&mut self, held: Option<Held>, issued_until: Option<u64>) {
         let Some(held) = held.or_else(|| self.acquisition.unclear()) else { return };
         let (node, issued_until) = (held.node, issued_until.unwrap_or(held.start));
@@ -139,12 +141,13 @@ impl Holder {
         }
     }
 
-    /// Whether a fence is later than that, so that waiting is pointless.
+    /// Returns true if a fence ends after the deadline, so that waiting is pointless.
     pub(super) fn is_fenced_past(&self, deadline: Instant) -> bool {
         self.fenced_until.is_some_and(|until| until > deadline)
     }
 
-    /// Logs why there is no lease, and sets when to ask the store next. `node`: the node that is still held.
+    /// Logs why there is no lease, and sets the time of the next request. `node` is the node that is still
+    /// held.
     pub(super) fn refused(&mut self, refusal: &Refusal, node: Option<u64>) {
         if let Refusal::Fenced { in_ms, .. } = refusal {
             self.fenced_until = Some(Instant::now() + Duration::from_millis(*in_ms));
@@ -173,12 +176,12 @@ impl Holder {
         }
     }
 
-    /// Whether the store answered the last request.
+    /// Returns true if the store answered the last request.
     pub(super) fn is_reachable(&self) -> bool {
         self.told != Some(Kind::StoreUnreachable)
     }
 
-    /// The store answered, whatever it said.
+    /// Notes that the store answered, whatever the answer was.
     pub(super) fn reached(&mut self) {
         if !self.is_reachable() {
             self.told = None;
@@ -186,7 +189,7 @@ impl Holder {
         }
     }
 
-    /// Logs it once, until it is over.
+    /// Logs a problem once, until it is over.
     pub(super) fn warn(&mut self, kind: Kind, node: Option<u64>, what: &str) {
         if self.told.replace(kind) != Some(kind) {
             self.tell(kind, node, what);
@@ -196,13 +199,13 @@ impl Holder {
     pub(super) fn tell(&self, kind: Kind, node: Option<u64>, what: &str) {
         let (node, message) = match &self.whose {
             Whose::Snowflakes => (node, what.to_owned()),
-            // They have only one node, so its number says nothing.
+            // Sequences have only one node, so its number says nothing.
             Whose::Sequences(name) => (None, format!("sequences {name:?}: {what}")),
         };
         tell(&Event { kind, node, store: self.name.clone(), message });
     }
 
-    /// For a Snowflake's calls.
+    /// Returns the error for a Snowflake's calls.
     pub(super) fn error_of(&self, refusal: &Refusal) -> Error {
         Error::from_outside(code_of(refusal), &self.text_of(refusal))
     }
@@ -277,7 +280,8 @@ impl Holder {
     }
 }
 
-/// A label that another process chose, in full, since services pass calls on to it, unless it is longer than an address allows.
+/// Shortens a label that another process chose to the length that an address allows. Otherwise the label
+/// stays as it is, since services pass calls on to the address in it.
 fn shortened(label: &str) -> String {
     label.chars().take(Address::MAX_LABEL).collect()
 }
@@ -289,7 +293,7 @@ pub(super) const fn code_of(refusal: &Refusal) -> ErrorCode {
     }
 }
 
-/// Whether asking again does not help.
+/// Returns true if asking again does not help.
 pub(super) const fn is_final(refusal: &Refusal) -> bool {
     matches!(
         refusal,

@@ -1,4 +1,5 @@
-//! Counters check for losses together: a process may have hundreds of them on one store, and each must check within seconds.
+//! Sends the counters' checks for losses together: a process may have hundreds of counters on one store, and
+//! each must check within seconds.
 
 use core::cell::Cell;
 use core::time::Duration;
@@ -14,10 +15,11 @@ use crate::records::Store;
 use crate::store::StoreError;
 use crate::url::Address;
 
-/// How many share an attempt: a store that handles them one after the other must answer all of them in time.
+/// How many requests share an attempt. A store that handles them one after the other must answer all of them
+/// in time.
 const MOST: usize = 32;
 
-/// However a request ends, the next one is sent.
+/// Ensures that the next request is sent, however this request ends.
 struct Asking<'a>(&'a Cell<bool>);
 
 impl Drop for Asking<'_> {
@@ -26,7 +28,7 @@ impl Drop for Asking<'_> {
     }
 }
 
-/// Asks a store, together with other checks. The call may be dropped.
+/// Asks a store, together with other checks. The future may be dropped.
 pub(super) async fn ask(
     address: &Address,
     store: &Connected,
@@ -39,7 +41,7 @@ pub(super) async fn ask(
         tokio::task::spawn_local(async move {
             let _asking = Asking(&store.looks().is_asking);
             loop {
-                // Those that are due at the same moment are sent together.
+                // Requests that are due at the same moment are sent together.
                 tokio::task::yield_now().await;
                 let some = take(&mut store.looks().waiting.borrow_mut());
                 if some.is_empty() {
@@ -52,12 +54,12 @@ pub(super) async fn ask(
     answer.await.unwrap_or_else(|_| Err(StoreError::Unreachable("the look was given up".into())))
 }
 
-/// The next ones, all reads or all writes, without those that nobody waits for.
+/// Takes the next requests, all reads or all writes, without those that nobody waits for.
 fn take(waiting: &mut Vec<Look>) -> Vec<Look> {
     let is_write = |it: &Look| matches!(it.request, Request::Write(_));
     let (writes, reads): (Vec<_>, Vec<_>) =
         waiting.drain(..).filter(|it| !it.tell.is_closed()).partition(is_write);
-    // A raise comes before the next check.
+    // A raise goes before the next check.
     let (mut some, others) = if writes.is_empty() { (reads, Vec::new()) } else { (writes, reads) };
     waiting.extend(some.drain(some.len().min(MOST)..));
     waiting.extend(others);
@@ -69,7 +71,7 @@ async fn ask_together(address: &Address, store: &Connected, some: Vec<Look>) {
     let carry_out = async |store: &mut dyn Store| carry_out(store, &some).await;
     match stores::limited_to(address.attempt(), longest, address, store, carry_out).await {
         Ok(all) => some.into_iter().zip(all).for_each(|(it, received)| _ = it.tell.send(Ok(received))),
-        // It may refuse one of them, such as a record that cannot be read.
+        // The store may refuse only one of them, such as a record that cannot be read.
         Err(StoreError::Refused(_)) if some.len() > 1 => {
             for it in some {
                 Box::pin(ask_together(address, store, vec![it])).await;
@@ -108,7 +110,7 @@ mod tests {
     use super::*;
     use crate::records::{Answer, Facts, Group, Kind, MemoryStore, Named, Outcome, Record, Write};
 
-    /// How often it was asked, and what it will do the next time.
+    /// How often the store was asked, and how it will respond next.
     #[derive(Debug, Default)]
     struct Counts {
         reads: Cell<usize>,
@@ -213,12 +215,12 @@ mod tests {
                 assert_eq!((write.record.unwrap().number, read.record.unwrap().number), (at, at));
             }
             assert_eq!(asked(), (150_usize.div_ceil(MOST), 150_usize.div_ceil(MOST)));
-            // Nobody waits for this one.
+            // Nobody waits for this request.
             let gone = ask(read(1));
             let stays = ask(read(2));
             gone.abort();
             assert_eq!(stays.await.unwrap().unwrap().record.unwrap().number, 2);
-            // All of them are told that it failed, and the next ones are sent.
+            // All calls learn that their request failed, and the next requests are sent.
             for of in [(|counts| &counts.fails) as fn(&Counts) -> &Cell<bool>, |counts| &counts.panics] {
                 tell(of);
                 let [one, other] = [1, 2].map(|at| ask(read(at)));

@@ -5,14 +5,14 @@ use std::time::Instant;
 
 use crate::local::random;
 
-/// The longest first pause after a failed attempt; each further one may be twice as long.
+/// The longest pause after a first failed attempt. Each further pause may be twice as long.
 const FIRST: Duration = Duration::from_millis(200);
-/// So that a loss is noticed soon, a lease is renewed at least this often.
+/// The longest time between renewals, so that a loss is noticed soon.
 const LONGEST_RENEWAL: Duration = Duration::from_secs(10);
-/// Between attempts of processes that conflicted with each other.
+/// The longest pause after a conflict with other processes.
 const APART_MS: u64 = 50;
 
-/// When the next attempt is due, and how many have failed in a row before it.
+/// When the next attempt is due, and how many attempts in a row have failed.
 #[derive(Debug)]
 pub(super) struct Pace {
     next: Instant,
@@ -22,7 +22,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// The first attempt is due.
+    /// The first attempt is due at once.
     pub(super) fn new(ttl_ms: u64) -> Self {
         Self { next: Instant::now(), failures: 0, longest: Duration::from_millis(ttl_ms / 3) }
     }
@@ -39,32 +39,32 @@ impl Pace {
         self.failures > 0
     }
 
-    /// The next attempt is due, whatever the result of the last one.
+    /// Makes the next attempt due, whatever the result of the last one was.
     pub(super) fn now(&mut self) {
         self.next = Instant::now();
     }
 
-    /// It succeeded, and the next may come at any time.
+    /// Notes a success. The next attempt may come at any time.
     pub(super) fn succeeded(&mut self) {
         self.failures = 0;
         self.now();
     }
 
-    /// A lease was renewed. The next renewal comes up to a tenth earlier or later, so that processes that started together do
-    /// not keep asking together.
+    /// Notes that a lease was renewed. The next renewal comes up to a tenth earlier or later, so that
+    /// processes that started together do not keep asking together.
     pub(super) fn renewed(&mut self, ttl_ms: u64) {
         self.failures = 0;
         let third = Duration::from_millis(ttl_ms / 3).min(LONGEST_RENEWAL);
         self.next = Instant::now() + third / 10 * 9 + up_to(third / 5);
     }
 
-    /// It failed, and nobody knows when the next attempt will succeed. Pauses double, at random, so that a thousand processes
-    /// do not all query a store that has just restarted.
+    /// Notes a failure, if nobody knows when the next attempt will succeed. The pauses double and are random,
+    /// so that a thousand processes do not all query a store that has just restarted.
     pub(super) fn failed(&mut self) {
         self.failed_for(Duration::MAX);
     }
 
-    /// As [`failed`](Self::failed), if it will succeed after this time, or earlier.
+    /// Like [`failed`](Self::failed), if an attempt will succeed after this time or earlier.
     pub(super) fn failed_for(&mut self, known: Duration) {
         let most = FIRST.saturating_mul(1 << self.failures.min(16)).min(self.longest);
         self.failures = self.failures.saturating_add(1);
@@ -72,7 +72,7 @@ impl Pace {
         self.next = Instant::now() + pause.min(known.saturating_add(up_to(Duration::from_millis(APART_MS))));
     }
 
-    /// Others were faster: it may succeed at once.
+    /// Notes that others were faster. The next attempt may succeed at once.
     pub(super) fn contended(&mut self) {
         self.failures = self.failures.saturating_add(1);
         self.next = Instant::now() + up_to(Duration::from_millis(APART_MS));
@@ -88,7 +88,7 @@ fn up_to(most: Duration) -> Duration {
 mod tests {
     use super::*;
 
-    /// The longest of many pauses, and their sum.
+    /// Returns the longest of many pauses, and their sum.
     fn pauses(pace: &mut Pace, ask: impl Fn(&mut Pace)) -> (Duration, Duration) {
         let mut pauses = Vec::new();
         for _ in 0..400 {
@@ -113,7 +113,7 @@ mod tests {
         }
         let (longest, all) = pauses(&mut pace, Pace::failed);
         assert!(longest > Duration::from_secs(8), "{longest:?}");
-        // Half of it on average.
+        // On average, a pause is half of the longest one.
         assert!((Duration::from_secs(1_500)..Duration::from_secs(2_600)).contains(&all), "{all:?}");
         pace.succeeded();
         assert!(pace.is_due() && !pace.has_failed());

@@ -1,5 +1,5 @@
-//! The keeper's work for sequences: it holds their lease, and moves their sections' bounds in time. Lease and bounds are
-//! records in one group.
+//! The keeper's work for sequences: it holds their lease, and moves their sections' bounds in time. The lease
+//! and the bounds are records in one group.
 
 use core::time::Duration;
 use std::rc::Rc;
@@ -24,32 +24,32 @@ use crate::store::StoreError;
 use crate::url::Address;
 use crate::watched::Trouble;
 
-/// For how long the moves of a section are counted.
+/// How long the moves of a section are counted.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Sequences and their store.
+/// The task for a set of sequences.
 pub(super) struct Task {
     keeper: &'static Keeper,
     shared: Arc<Shared>,
     store: stores::Connected,
     holder: Holder,
     held: Option<Held>,
-    /// Until when this process is the only one, by [`Clocks::elapsed_ms`].
+    /// Until when this process is the only owner, by [`Clocks::elapsed_ms`].
     until_ms: u64,
-    /// Those of the last lease, and whether it is still held.
+    /// The bounds under the last lease, and whether the lease is still held.
     bounds: Option<Bounds>,
     is_owner: bool,
-    /// The version and the fence of the head that guarded them.
+    /// The version and the fence of the head that guarded the bounds.
     head: (u64, u64),
-    /// Whether they are in the store, as far as this process knows.
+    /// Whether the bounds are in the store, as far as this process knows.
     is_loaded: bool,
-    /// Whether the store has lost some of them. After the next renewal, this process writes all of them again.
+    /// Whether the store has lost some bounds. After the next renewal, this process writes all bounds again.
     has_lost: bool,
     /// How far each section moved in the present minute, and when that minute began.
     moved: Vec<(Instant, u64)>,
-    /// When to ask for the bounds.
+    /// When to request the bounds.
     bounds_pace: Pace,
-    /// Why they cannot be moved although the store answers, as the log last reported.
+    /// The reason that the log last reported for bounds that cannot be moved although the store answers.
     told: Option<Kind>,
 }
 
@@ -60,7 +60,7 @@ enum Refusal {
     Protocol(protocol::Refusal),
 }
 
-/// A group of sequences has one node, and its holder owns them.
+/// Returns the terms of the lease. A group of sequences has one node, whose holder owns the sequences.
 fn terms(address: &Address, name: &str) -> Terms {
     let namespace = address.namespace.clone();
     Terms {
@@ -106,7 +106,8 @@ impl Task {
             if self.is_loaded {
                 break Ok(());
             }
-            // Another process may give its lease back within `wait`. Do not wait for a later fence.
+            // Another process may give its lease back within `wait`. If a fence ends later, do not wait for
+            // it.
             match trouble {
                 Some((trouble, is_hopeless))
                     if is_hopeless
@@ -127,7 +128,7 @@ impl Task {
             stores::tell_of_replicas(&self.shared.address, &self.store, lacks).await;
             while !(self.shared.users.are_gone() && self.keeper.forget_sequences(&self.shared, false)) {
                 self.pause(None).await;
-                // Timers do not count the time that the machine slept.
+                // Timers do not count the time that the machine sleeps.
                 if !self.holder.pace.has_failed() && Clocks.elapsed_ms() >= self.until_ms {
                     self.holder.pace.now();
                 }
@@ -138,7 +139,7 @@ impl Task {
         self.shared.users.end();
     }
 
-    /// Until there is something to do.
+    /// Waits until there is something to do.
     async fn pause(&self, deadline: Option<Instant>) {
         let next = self.holder.pace.next();
         let next = if self.wants_bounds() { next.min(self.bounds_pace.next()) } else { next };
@@ -216,7 +217,8 @@ impl Task {
         self.shared.hold_until(0);
     }
 
-    /// This much of the lease was left when the store wrote it, which was after the request was sent.
+    /// Notes the lease. This process is alone at least for that long after the store's write, which came
+    /// after `sent_ms`.
     fn hold(&mut self, held: Held, sent_ms: u64) {
         self.own(&held);
         self.until_ms = sent_ms.saturating_add(held.is_alone_for_ms());
@@ -299,14 +301,14 @@ impl Task {
         result
     }
 
-    /// Why there is no lease, for calls and the log.
+    /// Logs why there is no lease, and returns the reason for calls.
     fn refused(&mut self, refusal: &lease::Refusal) -> Trouble {
         self.holder.refused(refusal, None);
         let code = match refusal {
             lease::Refusal::Store(_) if self.held.is_some() => ErrorCode::LeaseLost,
             _ => code_of(refusal),
         };
-        // A call does not wait for another process; opening does.
+        // A call does not wait for another process, but opening does.
         let is_final = is_final(refusal) || matches!(refusal, lease::Refusal::NoneFree { .. });
         let trouble = Trouble { error: self.shared.error(code, &self.holder.text_of(refusal)), is_final };
         // Calls see this once the lease has expired.
@@ -314,7 +316,7 @@ impl Task {
         trouble
     }
 
-    /// Why there is no later bound, for calls and the log.
+    /// Logs why there is no later bound, and returns the reason for calls.
     fn lacks_bounds(&mut self, refusal: &Refusal) -> Trouble {
         self.bounds_pace.failed();
         let address = &self.shared.address;
@@ -325,7 +327,7 @@ impl Task {
                 self.trouble(Kind::StoreUnreachable, unavailable, is_final, &why)
             }
             Refusal::Protocol(protocol::Refusal::NotOwner | protocol::Refusal::Lost) => {
-                // The lease will show which: lost, or to be rejoined.
+                // The next renewal will show whether the lease is lost or can be rejoined.
                 self.has_lost = *refusal == Refusal::Protocol(protocol::Refusal::Lost);
                 self.holder.pace.now();
                 let why = format!("{address} has lost writes, or another process has the lease");
@@ -371,8 +373,8 @@ impl Task {
         trouble
     }
 
-    /// Writes how far the sections counted, and gives the lease back. If the store does not get this, numbers are skipped and
-    /// the lease expires.
+    /// Writes how far the sections counted, and gives the lease back. If the store does not receive this,
+    /// numbers are skipped and the lease expires.
     async fn give_back(&mut self) {
         let given = self.shared.end();
         let held = self.held.take();

@@ -19,7 +19,8 @@ use crate::url::Address;
 /// The first pause before another attempt to give something back.
 const SHORTEST: Duration = Duration::from_millis(25);
 
-/// A store that all leases share, or all counters and sequences: a wait for a locked counter row delays no lease.
+/// A store's connection, which all leases share, or all counters and sequences. This way, waiting for a
+/// locked counter row delays no lease.
 pub(super) type Connected = Rc<Connection>;
 
 /// See [`Connected`].
@@ -63,13 +64,13 @@ pub(super) enum Use {
     Others,
 }
 
-/// The stores in use, by their uses and addresses.
+/// The stores in use, by use and address.
 #[derive(Debug, Default)]
 pub(super) struct Stores(HashMap<String, Weak<Connection>>);
 
 impl Stores {
     pub(super) fn get(&mut self, address: &Address, is_for: Use) -> Result<Connected, StoreError> {
-        // The time to live limits how long a Redis waits for its replicas.
+        // The TTL limits how long Redis waits for its replicas.
         let Address { replicas, is_durability_none, ttl_ms, .. } = address;
         let key = format!("{is_for:?} {} {replicas} {is_durability_none} {ttl_ms}", address.key());
         if let Some(store) = self.0.get(&key).and_then(Weak::upgrade) {
@@ -84,15 +85,15 @@ impl Stores {
 
 /// Why an attempt failed.
 pub(super) trait AttemptError: From<StoreError> {
-    /// Whether the store failed to do as asked, and may succeed on a new connection.
+    /// Returns true if the store failed to do as asked, and may succeed on a new connection.
     fn is_the_stores(&self) -> bool;
 
-    /// Whether the same request may succeed a little later.
+    /// Returns true if the same request may succeed a little later.
     fn is_temporary(&self) -> bool;
 }
 
-/// An attempt within its time, which begins once earlier requests are done. If the store fails, the next attempt opens a new
-/// connection.
+/// Makes an attempt within its time, which begins once earlier requests are done. If the store fails, the
+/// next attempt opens a new connection.
 pub(super) async fn limited<T, E: AttemptError>(
     address: &Address,
     store: &Connected,
@@ -101,9 +102,9 @@ pub(super) async fn limited<T, E: AttemptError>(
     limited_to(address.attempt(), address.attempt(), address, store, ask).await
 }
 
-/// Gives something back, again and again, for as long as one attempt may take. Only silence shows that a connection is dead, so
-/// the first go gets a third of that time. The next one gets a new connection and the rest, since connecting takes several
-/// round trips.
+/// Gives something back, and repeats this for as long as one attempt may take. Only silence shows that a
+/// connection is dead, so the first try gets a third of that time. The next try gets a new connection and the
+/// rest of the time, since connecting takes several round trips.
 pub(super) async fn until_answered<T, E: AttemptError>(
     address: &Address,
     store: &Connected,
@@ -124,8 +125,9 @@ pub(super) async fn until_answered<T, E: AttemptError>(
     }
 }
 
-/// As [`limited`], with limits on the wait for earlier requests and on its own time. An attempt that got the connection with a
-/// moment left would end in the middle of its request, and cost everybody the connection.
+/// Like [`limited`], with limits on the wait for earlier requests and on the attempt's own time. An attempt
+/// that got the connection with a moment left would end in the middle of its request, and everybody would
+/// lose the connection.
 pub(super) async fn limited_to<T, E: AttemptError>(
     turn: Duration,
     longest: Duration,
@@ -147,7 +149,8 @@ pub(super) async fn limited_to<T, E: AttemptError>(
     result
 }
 
-/// Logs once which writes a replica that takes over may lack. If the store does not say, there is nothing to log.
+/// Logs once which writes a replica may lack if it takes over. If the store reveals no replicas, there is
+/// nothing to log.
 pub(super) async fn tell_of_replicas(address: &Address, store: &Connected, lacks: &str) {
     let count = store.lock().await.facts().asynchronous_replicas.saturating_sub(address.replicas.into());
     if count > 0 {
@@ -167,7 +170,7 @@ impl AttemptError for StoreError {
     }
 }
 
-/// For people. The stores name themselves.
+/// Returns the text for people. The stores name themselves in it.
 pub(super) fn text_of(error: &StoreError) -> String {
     match error {
         StoreError::Unreachable(why) => format!("the store cannot be reached: {why}"),

@@ -15,10 +15,10 @@ use crate::event::Kind;
 use crate::lease::{Held, Refusal, Renewed, Time as _};
 use crate::local::Clocks;
 
-/// The reason when a lease is lost because its bound has come.
+/// The reason for a lease that is lost because its bound has passed.
 const RAN_OUT: &str = "it ran out before the store renewed it";
 
-/// A lease and its store.
+/// The task for a lease and its store.
 pub(super) struct Task {
     keeper: &'static Keeper,
     shared: Arc<Shared>,
@@ -26,7 +26,7 @@ pub(super) struct Task {
     store: stores::Connected,
     holder: Holder,
     held: Option<Holding>,
-    /// Whether calls fail, which was counted.
+    /// Whether calls fail. The loss has then been counted.
     is_lost: bool,
     had_node: bool,
     /// Why the last attempt failed, if it did.
@@ -36,7 +36,7 @@ pub(super) struct Task {
 /// A node of this process.
 struct Holding {
     held: Held,
-    /// Whether it issues IDs: its first tick has come.
+    /// Whether the node issues IDs, since its first tick has come.
     is_live: bool,
 }
 
@@ -78,7 +78,7 @@ impl Task {
         self.shared.enter(Stage::Over);
     }
 
-    /// Gets the first node within `wait`. Does not wait for a later fence.
+    /// Gets the first node within `wait`. If a fence ends later, does not wait for it.
     async fn open(&mut self) -> Result<(), Error> {
         let deadline = Instant::now() + Duration::from_millis(self.shared.address.wait_ms);
         loop {
@@ -102,7 +102,7 @@ impl Task {
         }
     }
 
-    /// Does everything that is due: asks the store, and changes nodes.
+    /// Does everything that is due: sends a request to the store, and changes nodes.
     async fn tend(&mut self) {
         if self.holder.pace.is_due() {
             self.ask().await;
@@ -135,7 +135,7 @@ impl Task {
         let renewed = self.holder.renew(&mut holding.held).await;
         if holding.is_live {
             if ms_until(bound).is_zero() {
-                // Calls failed while the store was asked.
+                // Calls failed during the request.
                 self.lose(RAN_OUT, node);
             }
             // The bound may be lower now, whatever the result of the renewal.
@@ -152,7 +152,7 @@ impl Task {
         renewed.map(drop)
     }
 
-    /// Issues with its node, once the node's first tick has come.
+    /// Starts to issue with the node, once the node's first tick has come.
     fn begin(&mut self) {
         let Some(holding) = self.held.as_mut().filter(|holding| !holding.is_live) else { return };
         let Held { node, start, reserved_until, .. } = holding.held;
@@ -161,7 +161,8 @@ impl Task {
         }
         self.lease.end();
         if !self.lease.hold(node, start, reserved_until) {
-            // Meanwhile, somebody made a Snowflake with this very node. So take another, and let this one expire.
+            // Meanwhile, somebody built a Snowflake with this very node. Take another node, and let this
+            // lease expire.
             self.held = None;
             self.holder.pace.now();
             return;
@@ -174,7 +175,7 @@ impl Task {
         self.holder.tell(kind, Some(node), &what);
     }
 
-    /// Counts a lease whose bound has come.
+    /// Counts the lease as lost if its bound has passed.
     fn look_whether_lost(&mut self) {
         let Some(Holding { held, is_live: true }) = &self.held else { return };
         let (node, bound) = (held.node, self.shared.terms.space.start_ms(held.reserved_until));
@@ -194,7 +195,7 @@ impl Task {
         }
     }
 
-    /// Until there is something to do, or a call finds no slot.
+    /// Waits until there is something to do, or a call finds no slot.
     async fn pause(&mut self) {
         let pause = self
             .shared
@@ -204,13 +205,14 @@ impl Task {
         let retry_after_ms = u64::try_from(self.until_next().as_millis()).unwrap_or(u64::MAX);
         self.shared.retry_after_ms.store(retry_after_ms, Ordering::Relaxed);
         let is_woken = timeout(pause, self.shared.wake.notified()).await.is_ok();
-        // After a failed attempt, a call does not bring the next one forward.
+        // After a failed attempt, a call does not bring the next attempt forward.
         if is_woken && !self.holder.pace.has_failed() && self.is_at_bound() {
             self.holder.pace.now();
         }
     }
 
-    /// A call that found no slot may have waited for the clock meanwhile.
+    /// Returns true if the lease has reached its bound. A call that found no slot may only have waited for
+    /// the clock.
     fn is_at_bound(&self) -> bool {
         let space = &self.shared.terms.space;
         let live = self.held.as_ref().filter(|holding| holding.is_live);
@@ -219,7 +221,7 @@ impl Task {
         })
     }
 
-    /// Until the store is due, a node can be used, or the bound comes.
+    /// Returns the time until the store is due, a node can be used, or the bound comes.
     fn until_next(&self) -> Duration {
         let next = self.holder.pace.next().saturating_duration_since(Instant::now());
         let space = &self.shared.terms.space;
@@ -232,14 +234,14 @@ impl Task {
         }
     }
 
-    /// Ends issuing, and gives back what it has.
+    /// Stops issuing, and gives the node back.
     async fn give_back(&mut self) {
         let issued_until = self.lease.end();
         let held = self.held.take().map(|holding| holding.held);
         self.holder.give_back(held, Some(issued_until)).await;
     }
 
-    /// The error if a node is leased, but cannot be used yet.
+    /// Returns the error for a leased node that cannot be used yet.
     fn not_begun(&self) -> Error {
         let first = self.held.as_ref().map_or(0, |holding| holding.held.start);
         let in_ms = ms_until(self.shared.terms.space.start_ms(first)).as_millis();
@@ -251,7 +253,7 @@ impl Task {
     }
 }
 
-/// From now on, by the local clock.
+/// Returns the time from now until then, by the local clock.
 fn ms_until(unix_ms: u64) -> Duration {
     let now_ms = u64::try_from(Clocks.wall_ms()).unwrap_or(0);
     Duration::from_millis(unix_ms.saturating_sub(now_ms))

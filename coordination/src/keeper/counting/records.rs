@@ -17,16 +17,16 @@ use crate::local::{Clocks, random};
 use crate::records::{self, Group};
 use crate::store::StoreError;
 
-/// One of the stores of a counter.
+/// One store of a counter.
 #[derive(Debug)]
 pub(super) struct Records {
     shared: Arc<Shared>,
-    /// All of the counter's.
+    /// All stores of the counter.
     stores: Rc<[stores::Connected]>,
     at: usize,
-    /// Once the record gives numbers.
+    /// Set once the record gives numbers.
     source: Option<protocol::Source>,
-    /// What it gave last.
+    /// The run that the store gave last.
     newest: Option<Run>,
     next_look: Instant,
     is_loss_told: bool,
@@ -45,7 +45,7 @@ impl Records {
         }
     }
 
-    /// Finds the record that gives numbers, and creates the counter if there is none.
+    /// Finds the record that gives numbers. Creates the counter if there is none.
     pub(super) async fn open(&mut self) -> Result<(), Refusal> {
         if self.source.is_some() {
             return Ok(());
@@ -64,7 +64,7 @@ impl Records {
         }
     }
 
-    /// Until the next check of the record, if it can lose writes.
+    /// Returns when to check the record next, if it can lose writes.
     pub(super) fn next_look(&self) -> Option<Instant> {
         self.source.as_ref().map(|_| self.next_look)
     }
@@ -101,7 +101,7 @@ impl Records {
         Ok(run)
     }
 
-    /// Whether the store lost writes, and numbers cannot continue yet.
+    /// Returns true if the store lost writes, and numbers cannot continue yet.
     pub(super) fn has_lost(&self) -> bool {
         self.source.as_ref().is_some_and(protocol::Source::has_lost)
     }
@@ -125,7 +125,8 @@ impl Records {
         }
     }
 
-    /// Numbers for this process; if fewer are left before the counter's end, those, provided there are at least `least`.
+    /// Reserves numbers for this process. If fewer are left before the counter's end, takes those, provided
+    /// there are at least `least`.
     pub(super) async fn reserve(&mut self, count: u64, least: u64) -> Result<Run, Refusal> {
         self.open().await?;
         let run = self.go(Want::Reserve { count, least }).await?;
@@ -154,7 +155,7 @@ impl Records {
         self.went(result, has_dropped)
     }
 
-    /// The result of a go.
+    /// Handles the result of an attempt.
     fn went(
         &mut self,
         result: Result<Option<Run>, Refusal>,
@@ -193,15 +194,15 @@ impl Records {
         stores::limited(&shared.address, store, attempt).await
     }
 
-    /// Makes sure that no number up to this is issued any more.
+    /// Ensures that no number up to this one is issued any more.
     pub(super) async fn raise(&mut self, number: u64) -> Result<bool, Refusal> {
-        // Creates a missing record again, as far as this process knows it.
+        // If the record is missing, this creates it again, as far as this process knows it.
         let _ = self.look().await;
         self.all(Purpose::Raise { number }).await?;
         Ok(true)
     }
 
-    /// Returns whether it existed.
+    /// Removes the counter. Returns whether it existed.
     pub(super) async fn remove(&mut self) -> Result<bool, Refusal> {
         match self.all(Purpose::Remove).await {
             Ok(_) => Ok(true),
@@ -210,7 +211,7 @@ impl Records {
         }
     }
 
-    /// Gives back the rest of the last numbers, if nobody was given any since.
+    /// Gives back the rest of the last numbers, if nobody has been given any since.
     pub(super) async fn give_back(&self, rest: &Rest) {
         let (Some(source), Some(shared), Some(store)) =
             (&self.source, self.shared.sources.get(self.at), self.stores.get(self.at))
@@ -230,7 +231,7 @@ impl Records {
         .await;
     }
 
-    /// A go on all stores of the counter. Another store that does not answer counts as down.
+    /// Runs a procedure on all stores of the counter. Another store that does not answer counts as down.
     async fn all(&self, purpose: Purpose) -> Result<Procedure, Refusal> {
         let groups = (0..self.stores.len()).map(|at| self.group(at)).collect();
         let is_unsure = &self.shared.is_unsure;
@@ -279,7 +280,7 @@ impl Records {
     }
 }
 
-/// Judges an answer. Numbers that others may also have been given are dropped at once.
+/// Judges an answer. Drops numbers at once that others may also have been given.
 fn step(
     source: &mut protocol::Source,
     store: &dyn records::Store,
@@ -295,13 +296,14 @@ fn step(
     next
 }
 
-/// No numbers of this store are in hand any more.
+/// Drops all numbers of this store that are in hand.
 pub(super) fn drop_all(shared: &Shared, source: &Source) {
     let Rest { left, .. } = source.segments.end();
     shared.counts.skipped.fetch_add(left, core::sync::atomic::Ordering::Relaxed);
 }
 
-/// How many numbers go back: those of the last segment, and of the one before if the two are consecutive.
+/// Returns how many numbers go back: those left of the last segment, and of the one before if the two are
+/// consecutive.
 fn unused(rest: &Rest, reserved: &Run) -> Option<u64> {
     // The last reserve may have been a block.
     if rest.newest.count == 0 || rest.newest.last() != reserved.last() {

@@ -1,4 +1,5 @@
-//! Rows of a counter in other systems' tables: those of Leaf, tinyid or `CosId`, whose own servers may use them as well.
+//! A counter's rows in other systems' tables: those of Leaf, tinyid or `CosId`, whose own servers may use
+//! them as well.
 
 use super::{Refusal, stores};
 use crate::counter::segments::{Rest, Run};
@@ -6,18 +7,18 @@ use crate::counter::shared::Source;
 use crate::store::Rows as Table;
 use crate::store::{CounterRecord, LAST_NUMBER, Numbers, Place, Reserve, Reserved, Schema};
 
-/// How often one go asks, if others change the row each time.
+/// How many requests one attempt sends if others change the row each time.
 const MAX_REQUESTS: u32 = 8;
 
 /// The row of a counter.
 #[derive(Debug)]
 pub(super) struct Rows {
     store: stores::Connected,
-    /// The highest number from the store.
+    /// The highest number that the store gave.
     seen: u64,
-    /// What it gave last.
+    /// The numbers that the store gave last.
     newest: Option<Numbers>,
-    /// Whether to disregard the row's step.
+    /// Whether to ignore the row's step.
     is_exact: bool,
 }
 
@@ -26,7 +27,7 @@ impl Rows {
         Self { store, seen: 0, newest: None, is_exact }
     }
 
-    /// Whether there is such a row, and it belongs to this store.
+    /// Checks that the row exists and belongs to this store.
     pub(super) async fn look(&self, source: &Source) -> Result<(), Refusal> {
         let look = async |store: &mut dyn Table| match store.counter(&source.counter).await? {
             Some(found) => check(source, &found, 0),
@@ -35,7 +36,8 @@ impl Rows {
         self.limited(source, look).await
     }
 
-    /// Numbers for this process; if fewer are left before the counter's end, those, provided there are at least `least`.
+    /// Reserves numbers for this process. If fewer are left before the counter's end, takes those, provided
+    /// there are at least `least`.
     pub(super) async fn reserve(&mut self, source: &Source, count: u64, least: u64) -> Result<Run, Refusal> {
         let wanted = Reserve { count, place: source.place, seen: self.seen, is_exact: self.is_exact };
         let attempt = async |store: &mut dyn Table| reserve(store, source, wanted, least).await;
@@ -51,13 +53,13 @@ impl Rows {
         Ok(self.limited(source, peek).await?.map(|record| record.last))
     }
 
-    /// Returns whether it was lower.
+    /// Raises the row to this number. Returns whether the row was lower.
     pub(super) async fn raise(&self, source: &Source, number: u64) -> Result<bool, Refusal> {
         self.limited(source, async |store: &mut dyn Table| raise(store, source, number).await).await
     }
 
-    /// Gives back the rest of the last segment. A table without versions is told once, since it could not tell a second time
-    /// from the first.
+    /// Gives back the rest of the last segment. A table without versions gets the request once, since it
+    /// could not tell a repeated request from the first.
     pub(super) async fn give_back(&self, source: &Source, rest: &Rest) {
         let Some(numbers) = self.newest else { return };
         let Some((expected, new)) = given_back(rest, &numbers) else { return };
@@ -72,7 +74,7 @@ impl Rows {
         };
     }
 
-    /// One go at the store, within its time.
+    /// Makes one attempt at the store, within its time.
     async fn limited<T>(
         &self,
         source: &Source,
@@ -82,7 +84,8 @@ impl Rows {
     }
 }
 
-/// One go at numbers. It may be dropped at any time: numbers whose reply is lost stay lost.
+/// Makes one attempt to reserve numbers. The future may be dropped at any time: numbers whose reply is lost
+/// stay lost.
 async fn reserve(
     store: &mut dyn Table,
     source: &Source,
@@ -108,7 +111,7 @@ async fn reserve(
 
 fn check(source: &Source, found: &CounterRecord, seen: u64) -> Result<(), Refusal> {
     let is_placed = match source.counter.schema {
-        // If it is alone, its row may have any remainder: others' servers then have the rest.
+        // The row of a counter's only store may have any remainder: others' servers then have the rest.
         Schema::Tinyid => source.place.count > 1,
         Schema::Leaf | Schema::Cosid | Schema::Polyflake => false,
     };
@@ -137,7 +140,8 @@ async fn raise(store: &mut dyn Table, source: &Source, number: u64) -> Result<bo
     Err(Refusal::Contended)
 }
 
-/// The highest number of a row. Leaf's segments exclude their upper end, which must fit into the column.
+/// Returns the highest number of a row. Leaf's segments exclude their upper end, which must fit into the
+/// column.
 const fn last_of(schema: Schema) -> u64 {
     match schema {
         Schema::Leaf => LAST_NUMBER - 1,
@@ -145,11 +149,11 @@ const fn last_of(schema: Schema) -> u64 {
     }
 }
 
-/// How many numbers there are above those that were handed out, up to the last.
+/// Returns how many numbers are left above those handed out.
 fn left_above(found: &CounterRecord, last: u64) -> u64 {
     let Place { index, count } = found.place;
     let Some(above) = found.last.checked_add(1).filter(|&above| above <= last) else { return 0 };
-    // The lowest from there on that is `index` modulo `count`.
+    // The lowest number from `above` on that equals `index` modulo `count`.
     let first = above + (index + count - above % count) % count;
     if first > last { 0 } else { (last - first) / count + 1 }
 }
@@ -158,8 +162,8 @@ const fn run_of(numbers: &Numbers) -> Run {
     Run { first: numbers.first, stride: numbers.stride, count: numbers.count }
 }
 
-/// The record's old and new values, if part of a segment is left: it goes back to the last number that was taken, even one of
-/// the segment before if the two are consecutive.
+/// Returns the record's old and new values if part of a segment is left. The record goes back to the last
+/// number that was taken, even a number in the segment before if the two are consecutive.
 fn given_back(rest: &Rest, newest: &Numbers) -> Option<(CounterRecord, CounterRecord)> {
     let reserved = run_of(newest);
     // The last reserve may have been a block.
