@@ -224,12 +224,16 @@ def features(crate: str) -> dict[str, list[str]]:
 
 
 def test_stores() -> None:
-    """Each crate with stores has a feature for every one, and the pages name them."""
+    """Crates, tests and pages have every store."""
     stores = features("coordination")["default"]
     for crate in ("cli", "bindings-c", "bindings-node", "bindings-python"):
         assert features(crate)["default"] == stores
         for store in stores:
             assert f"polyflake-coordination/{store}" in features(crate)[store]
+    servers = sorted({"mysql": "mariadb"}.get(store, store) for store in stores)
+    for folder in ("leases", "counters", "histories"):
+        tests = (ROOT / f"coordination/tests/{folder}/main.rs").read_text(encoding="utf-8")
+        assert sorted(re.findall(r"^    (\w+): crate::", tests, re.MULTILINE)) == servers
     building = page("docs/building.md")
     sizes = building.table("stores", "C library").rows
     assert [row[0] for row in sizes] == ["none", *stores, "all"]
