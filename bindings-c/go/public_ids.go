@@ -77,8 +77,8 @@ func (p *PublicIDs) EncodeAll(ids []ID) []string {
 	return texts
 }
 
-// Decode returns the ID from a public ID. A string that was not encoded with this prefix and one of these keys decodes
-// anyway with a chance of 1 in 2^64.
+// Decode returns the ID from a public ID. A string that was not encoded with this prefix and one of these keys has a 1
+// in 2^64 chance of decoding anyway.
 //
 // It returns [ErrInvalidID] for any other string, with the reason in the message.
 func (p *PublicIDs) Decode(text string) (ID, error) {

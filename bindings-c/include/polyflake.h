@@ -1172,8 +1172,8 @@ polyflake_status polyflake_public_ids_encode(const struct polyflake_public_ids *
                                              struct polyflake_detail *detail);
 
 /**
- * Gets the ID from a public ID. A string that was not encoded with this prefix and one of these keys decodes anyway
- * with a chance of 1 in 2^64.
+ * Gets the ID from a public ID. A string that was not encoded with this prefix and one of these keys has a 1 in 2^64
+ * chance of decoding anyway.
  *
  * Returns POLYFLAKE_INVALID_ID for any other string, with the reason in the message.
  */

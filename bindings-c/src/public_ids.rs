@@ -75,8 +75,8 @@ pub unsafe extern "C" fn polyflake_public_ids_encode(
     })
 }
 
-/// Gets the ID from a public ID. A string that was not encoded with this prefix and one of these keys decodes anyway
-/// with a chance of 1 in 2^64.
+/// Gets the ID from a public ID. A string that was not encoded with this prefix and one of these keys has a 1 in 2^64
+/// chance of decoding anyway.
 ///
 /// Returns POLYFLAKE_INVALID_ID for any other string, with the reason in the message.
 #[unsafe(no_mangle)]

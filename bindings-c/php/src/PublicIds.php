@@ -101,8 +101,8 @@ final class PublicIds
     }
 
     /**
-     * Returns the ID from a public ID. A string that was not encoded with this prefix and one of these keys decodes
-     * anyway with a chance of 1 in 2^64.
+     * Returns the ID from a public ID. A string that was not encoded with this prefix and one of these keys has a 1 in
+     * 2^64 chance of decoding anyway.
      *
      * @return int|string an int, or a decimal string if the ID's top bit is set
      * @throws Exception\InvalidIdException for any other string; the message gives the reason

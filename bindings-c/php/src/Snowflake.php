@@ -178,7 +178,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
      * @throws Exception\ClockMovedBackwardsException if the clock has stepped back by more than maxBackwardMs (at
      *     once), or by less and waiting was not enough
      * @throws Exception\TimeOutOfRangeException if the clock is before the epoch or past the layout's end
-     * @throws Exception\ClockFailedException if the custom clock threw; getPrevious() returns what it threw
+     * @throws Exception\ClockFailedException if the custom clock threw; getPrevious() returns its exception
      * @throws Exception\ForkedException in a child process, if there is no state file
      * @throws Exception\StateFileException if the state file was renamed, deleted or replaced, or cannot be written
      * @throws Exception\LeaseLostException if the lease has expired, and the store has not renewed it in that time
@@ -282,7 +282,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     /**
      * Returns the lease, or null if this Snowflake has none. Reads the clock once.
      *
-     * @throws Exception\ClockFailedException if the custom clock threw; getPrevious() returns what it threw
+     * @throws Exception\ClockFailedException if the custom clock threw; getPrevious() returns its exception
      * @throws Exception\ForkedException in a child process, if there is no state file
      */
     public function lease(): ?Lease
@@ -308,7 +308,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     /**
      * Returns statistics for monitoring. Reads the clock once.
      *
-     * @throws Exception\ClockFailedException if the custom clock threw; getPrevious() returns what it threw
+     * @throws Exception\ClockFailedException if the custom clock threw; getPrevious() returns its exception
      * @throws Exception\ForkedException in a child process, if there is no state file
      * @throws Exception\ClosedException after close()
      */

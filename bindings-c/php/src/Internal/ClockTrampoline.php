@@ -66,7 +66,7 @@ final class ClockTrampoline
     }
 
     /**
-     * Returns what the clock threw, and forgets it.
+     * Returns the exception that the clock threw, and clears it.
      */
     public function thrown(): ?Throwable
     {
