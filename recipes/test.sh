@@ -108,6 +108,29 @@ test_php() {
   ' "$log"
 }
 
+test_java() {
+  local log=$made/java.log reports=$made/java/surefire-reports status=0 tests bad
+  JAVA_HOME=$(bindings-c/java/jdk) || { echo "skipped: a JDK of Java 22 or later is needed"; return; }
+  export JAVA_HOME
+  tools/need mvn maven redis-server redis-server redis-cli redis-tools || return
+  # Polyflake's package is installed there too, and not among the user's own.
+  local maven=(mvn -B -q "-Dmaven.repo.local=$made/maven")
+  rm -rf "$reports"
+  {
+    "${maven[@]}" -f bindings-c/java/pom.xml -Dmaven.test.skip -Dbuilt="$made/polyflake-java" install &&
+      "${maven[@]}" -f recipes/java/pom.xml -Dbuilt="$made/java" -Dpolyflake.version="$(tools/metadata version)" test
+  } >"$log" 2>&1 || status=1
+  [ $status -eq 0 ] || cat "$log"
+  read -r tests bad < <(cat "$reports"/*.xml 2>/dev/null | awk '
+    /<testsuite / { match($0, / tests="[0-9]+"/); tests += substr($0, RSTART + 8) }
+    /<(failure|error)[ >]/ { bad++ }
+    END { print tests + 0, bad + 0 }')
+  # A test that did not compile, or crashed, has no report.
+  [ "$bad" -gt 0 ] || bad=$status
+  echo "$((tests > bad ? tests - bad : 0)) passed, $bad failed"
+  return $status
+}
+
 status=0
 start postgres
 start mariadb

@@ -24,7 +24,15 @@ A short file for each framework, to copy into your program. Those that issue IDs
 The files are in the repository's folder `recipes`. Tests there run them in their frameworks and
 on real databases.
 """
-LANGUAGES = {".py": "python", ".sql": "sql", ".ts": "ts", ".go": "go", ".rs": "rust", ".php": "php"}
+LANGUAGES = {
+    ".py": "python",
+    ".sql": "sql",
+    ".ts": "ts",
+    ".go": "go",
+    ".java": "java",
+    ".rs": "rust",
+    ".php": "php",
+}
 
 
 def recipes_text() -> str:

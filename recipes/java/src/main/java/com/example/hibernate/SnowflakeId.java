@@ -13,7 +13,7 @@ import org.hibernate.generator.EventType;
 import org.hibernate.generator.EventTypeSets;
 
 /**
- * Hibernate: new rows take the next ID. Unlike {@code IDENTITY}, this leaves inserts in batches, and asks no database.
+ * Hibernate: new rows take the next ID. Unlike with {@code IDENTITY}, Hibernate can send inserts in batches.
  *
  * <pre>{@code
  * @Entity

@@ -23,7 +23,7 @@ import org.springframework.context.annotation.Bean;
 @AutoConfiguration
 @EnableConfigurationProperties(PolyflakeAutoConfiguration.Options.class)
 public class PolyflakeAutoConfiguration {
-    /** What is not set has Polyflake's default. Only one of a node and a lease is needed. */
+    /** Set a node or a lease. The other options have Polyflake's defaults. */
     @ConfigurationProperties("polyflake")
     public record Options(
             String layout, String node, String lease, Duration maxBackward, Duration maxAhead, Duration maxWait) {}

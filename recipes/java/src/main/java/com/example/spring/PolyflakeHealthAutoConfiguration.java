@@ -12,8 +12,10 @@ import org.springframework.context.annotation.Bean;
  * Spring Boot's actuator: {@code /actuator/health} has the lease's state as {@code polyflake}. Name this class beside
  * {@link PolyflakeAutoConfiguration}.
  *
- * <p>A program that cannot reach the store is up as long as it issues IDs, so that a store's restart does not end the fleet.
- * It is down once the lease is lost. Boot 3 has {@code Health} in {@code org.springframework.boot.actuate.health}.
+ * <p>While the store cannot be reached, the program is up as long as it issues IDs, so that a restart of the store does not
+ * take down the fleet. Once the lease is lost, the program is down.
+ *
+ * <p>In Boot 3, {@code Health} is in {@code org.springframework.boot.actuate.health}.
  */
 @AutoConfiguration(after = PolyflakeAutoConfiguration.class)
 @ConditionalOnBean(Snowflake.class)

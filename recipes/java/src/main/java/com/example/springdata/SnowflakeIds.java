@@ -21,7 +21,7 @@ import org.springframework.data.relational.core.mapping.event.BeforeConvertCallb
  * }
  * }</pre>
  *
- * <p>Spring Data calls it for the root of an aggregate, and not for its other entities.
+ * <p>Spring Data calls it for the root of an aggregate, but not for the other entities in the aggregate.
  */
 public final class SnowflakeIds implements BeforeConvertCallback<Object> {
     private final IdGenerator ids;
@@ -40,7 +40,7 @@ public final class SnowflakeIds implements BeforeConvertCallback<Object> {
         if (key == null || key.getType() != Long.class) {
             return row;
         }
-        // It makes a record anew.
+        // This accessor can also set a record's ID: it makes a new record.
         PersistentPropertyAccessor<Object> properties =
                 new InstantiationAwarePropertyAccessor<>(row, entity::getPropertyAccessor, instantiators);
         if (properties.getProperty(key) == null) {

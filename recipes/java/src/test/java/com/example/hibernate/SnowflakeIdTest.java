@@ -67,6 +67,10 @@ class SnowflakeIdTest {
         return configuration.buildSessionFactory();
     }
 
+    private static List<Long> idsOf(List<Order> orders) {
+        return orders.stream().map(order -> order.id).toList();
+    }
+
     @ParameterizedTest
     @EnumSource
     void newRowsTakeTheNextIds(Generators generators) throws Exception {
@@ -82,10 +86,10 @@ class SnowflakeIdTest {
 
                 factory.inTransaction(session -> {
                     List<Order> found = session.createQuery(ORDERS, Order.class).list();
-                    assertEquals(orders.stream().map(order -> order.id).toList(), found.stream().map(order -> order.id).toList());
+                    assertEquals(idsOf(orders), idsOf(found));
                     List<Item> items = found.getFirst().items;
                     assertEquals(2, items.size());
-                    Stream.concat(found.stream().map(order -> order.id), items.stream().map(item -> item.id))
+                    Stream.concat(idsOf(found).stream(), items.stream().map(item -> item.id))
                             .forEach(id -> assertTrue(before < id && id < after, before + " " + id + " " + after));
                 });
             }

@@ -28,7 +28,8 @@ class IdStringTest {
         String text = Long.toUnsignedString(id);
         Order order = new Order(id, id, List.of(id, 7L), 12);
         String json = mapper.writeValueAsString(order);
-        assertEquals("{\"id\":\"%s\",\"parent\":\"%s\",\"items\":[\"%s\",\"7\"],\"amount\":12}".formatted(text, text, text), json);
+        String expected = "{\"id\":\"%s\",\"parent\":\"%s\",\"items\":[\"%s\",\"7\"],\"amount\":12}";
+        assertEquals(expected.formatted(text, text, text), json);
         assertEquals(order, mapper.readValue(json, Order.class));
         assertEquals(id, mapper.readValue("{\"id\":\"" + text + "\"}", Bean.class).id);
     }

@@ -39,15 +39,17 @@ class SpringBootTest {
 
     private static ConfigurableApplicationContext start(SpringApplication application, String... options) {
         application.setRegisterShutdownHook(false);
-        List<String> arguments = new ArrayList<>(List.of("--server.port=0", "--server.address=127.0.0.1", "--spring.main.banner-mode=off",
-                "--logging.level.root=warn", "--spring.jpa.hibernate.ddl-auto=create-drop", "--spring.jpa.open-in-view=false",
+        List<String> arguments = new ArrayList<>(List.of(
+                "--server.port=0", "--server.address=127.0.0.1", "--spring.main.banner-mode=off", "--logging.level.root=warn",
+                "--spring.jpa.hibernate.ddl-auto=create-drop", "--spring.jpa.open-in-view=false",
                 "--management.endpoint.health.show-components=always", "--management.endpoint.health.show-details=always",
                 "--spring.data.jdbc.repositories.enabled=false"));
         arguments.addAll(List.of(options));
         return application.run(arguments.toArray(String[]::new));
     }
 
-    private static HttpResponse<String> send(ConfigurableApplicationContext program, String path, String body) throws Exception {
+    private static HttpResponse<String> send(ConfigurableApplicationContext program, String path, String body)
+            throws Exception {
         URI uri = URI.create("http://127.0.0.1:" + program.getEnvironment().getProperty("local.server.port") + path);
         HttpRequest.Builder request = HttpRequest.newBuilder(uri).header("Accept", "application/json");
         if (body != null) {
