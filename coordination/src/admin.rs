@@ -1,6 +1,8 @@
-//! For operators: shows a store's records in a namespace, and makes the changes that people make by hand.
+//! The operator's view of a store: lists the records of a namespace, and makes the changes that people make
+//! by hand.
 //!
-//! It does not involve the keeper: each call queries the store itself, from the calling thread, and delays no ID or number.
+//! The keeper is not involved: each call queries the store itself, from the calling thread, and delays no ID
+//! or number.
 
 use core::cell::Cell;
 use core::fmt;
@@ -21,7 +23,8 @@ use crate::store::{
 use crate::stores;
 use crate::url::Address;
 
-/// How often a change is retried while others change the same record, and how often an unresponsive store is queried.
+/// How many times a change is tried while others change the same record, and how many times an unresponsive
+/// store is queried.
 const TRIES: u32 = 8;
 const TRIES_UNREACHABLE: u32 = 2;
 
@@ -49,9 +52,9 @@ enum Refusal {
     Unreadable(String),
     /// Others changed the record at each attempt.
     Contended,
-    /// There is no such counter.
+    /// The counter does not exist.
     NotThere,
-    /// At the moment it would do harm, or nothing.
+    /// At the moment, the change would do harm or nothing.
     No(String),
 }
 
@@ -88,7 +91,7 @@ impl From<lease::Refusal> for Refusal {
 }
 
 impl Admin {
-    /// Nothing is sent before the first call.
+    /// Opens a store for an operator. Nothing is sent before the first call.
     ///
     /// # Errors
     ///
@@ -106,12 +109,12 @@ impl Admin {
         Ok(Self { address, store, runtime })
     }
 
-    /// The store's address.
+    /// Returns the store's address.
     pub const fn address(&self) -> &Address {
         &self.address
     }
 
-    /// All leases in the namespace: those on each layout's nodes, and those on each set of sequences.
+    /// Returns all leases in the namespace: those on each layout's nodes, and those on each set of sequences.
     ///
     /// # Errors
     ///
@@ -121,7 +124,7 @@ impl Admin {
         self.ask(ErrorCode::LeaseUnavailable, &async |store| {
             let mut all = Vec::new();
             for name in store.groups(&namespace, records::Kind::Space).await? {
-                // The other kinds come from another version.
+                // Groups of any other form come from another version.
                 if let Some(space) = Space::parse(&namespace, &name) {
                     let found = Found::read(store, &lease::group(&space)).await?;
                     all.push((LeasesOf::Layout(space), found.listing()));
@@ -137,8 +140,8 @@ impl Admin {
         })
     }
 
-    /// Declares that nobody has leased a node of this layout, or owned these sequences, before, so that nobody waits. Returns
-    /// whether that changed anything. Pass 0 as `max_ahead_ms` for sequences.
+    /// Declares that nobody has leased a node of this layout, or owned these sequences, before, so that
+    /// nobody has to wait. Returns whether that changed anything. Pass 0 as `max_ahead_ms` for sequences.
     ///
     /// # Errors
     ///
@@ -176,9 +179,10 @@ impl Admin {
         })
     }
 
-    /// For use after a restore: no lease acquired from now on issues in a tick in which an earlier holder may have issued.
-    /// Until that tick has passed, only processes that have a node continue. Returns when that is, in Unix ms. If the address
-    /// has a larger TTL or `clock_difference` than the space, all holders use the larger value from then on. Pass 0 as
+    /// Writes a new fence, for use after a restore: no lease acquired from now on issues in a tick in which
+    /// an earlier holder may have issued. Until that tick has passed, only processes that have a node
+    /// continue. Returns the time of that tick in Unix ms. If the address has a larger TTL or
+    /// `clock_difference` than the space, all holders use the larger value from then on. Pass 0 as
     /// `max_ahead_ms` for sequences.
     ///
     /// # Errors
@@ -205,7 +209,8 @@ impl Admin {
                 };
                 let wall_ms = u64::try_from(Clocks.wall_ms()).unwrap_or(0);
                 let fence = lease::fence(&space, found.now_ms.max(wall_ms), &new);
-                // A different fence each time: an equal fence would say that nothing was lost.
+                // Each fence must differ from the one before: an equal fence would mean that nothing was
+                // lost.
                 new.fence = fence.max(before.fence.saturating_add(1));
                 let from_ms = space.start_ms(new.fence);
                 if write_head(store, &group, expected, new).await? {
@@ -216,9 +221,10 @@ impl Admin {
         })
     }
 
-    /// Takes a node from its holder, and sets its bound to the store's present time plus the lead: for a node whose bound a
-    /// wrong clock moved far ahead. Refused while the node's lease has not expired, unless forced, because its holder may issue
-    /// up to its bound. Returns from when on the node can be used, in Unix ms.
+    /// Takes a node from its holder, and sets the node's bound to the store's present time plus the lead. Use
+    /// this for a node whose bound a wrong clock moved far ahead. Unless forced, this is refused while the
+    /// node's lease has not expired, because the holder may issue up to its bound. Returns the time from
+    /// which the node can be used, in Unix ms.
     ///
     /// # Errors
     ///
@@ -248,7 +254,8 @@ impl Admin {
                 }
                 let reserved_until = bound(&space, found.now_ms, under.lead_ms);
                 let expected = Some(record.version);
-                // With a later time, so that the former holder does not mistake it for a record that the store has lost.
+                // The time is later, so that the former holder does not mistake this for a record that the
+                // store has lost.
                 let new = Node {
                     version: draw(&mut random),
                     token: 0,
@@ -267,7 +274,7 @@ impl Admin {
         })
     }
 
-    /// Every counter in the namespace, or every row if the address names another system's schema.
+    /// Returns every counter in the namespace, or every row if the address names another system's schema.
     ///
     /// # Errors
     ///
@@ -282,7 +289,7 @@ impl Admin {
         })?;
         names.sort();
         let mut all = Vec::with_capacity(names.len());
-        // One at a time: together they might take longer than an answer may.
+        // Reads one counter at a time: together they might take longer than an answer may.
         for name in names {
             let counter = CounterName { namespace: namespace.clone(), name, schema };
             let found =
@@ -294,7 +301,7 @@ impl Admin {
         Ok(all)
     }
 
-    /// A counter's record, if it exists.
+    /// Returns a counter's record, if it exists.
     ///
     /// # Errors
     ///
@@ -304,14 +311,14 @@ impl Admin {
         self.ask(ErrorCode::CounterUnavailable, &async |store| counter_of(store, &counter).await)
     }
 
-    /// Makes sure that no number up to `number` is handed out any more. If the counter is gone, creates it again, above that
-    /// number. Processes still issue the numbers they have in hand, so pass a number above those. Returns whether the counter
-    /// was lower, or the store had lost writes.
+    /// Ensures that no number up to `number` is handed out any more. If the counter is gone, creates it
+    /// again, above that number. Processes still issue the numbers that they have in hand, so pass a number
+    /// above those. Returns whether the counter was lower, or the store had lost writes.
     ///
     /// # Errors
     ///
-    /// `counter_unavailable` if the store cannot be reached, if it is one of the counter's several stores, or if another
-    /// system's table has no such row; `invalid_option` for a number that is not 1 to 2^63-1.
+    /// `counter_unavailable` if the store cannot be reached, if it is only one of the counter's stores, or if
+    /// another system's table has no such row; `invalid_option` for a number that is not 1 to 2^63-1.
     pub fn raise(&mut self, name: &str, number: impl Into<Number>) -> Result<bool, Error> {
         let number = number.into().in_range("number", 1, LAST_NUMBER)?;
         let counter = self.counter_name(name)?;
@@ -331,13 +338,13 @@ impl Admin {
         })
     }
 
-    /// Deletes a counter. A process that opens it later begins at its start again, and numbers repeat. Returns whether it
-    /// existed.
+    /// Deletes a counter. A process that opens the counter later begins at its start again, and numbers
+    /// repeat. Returns whether the counter existed.
     ///
     /// # Errors
     ///
-    /// `counter_unavailable` if the store cannot be reached or is one of the counter's several stores, and for other systems'
-    /// tables.
+    /// `counter_unavailable` if the store cannot be reached or is only one of the counter's stores, and for
+    /// other systems' tables.
     pub fn remove(&mut self, name: &str) -> Result<bool, Error> {
         let counter = self.counter_name(name)?;
         let is_unsure = Cell::new(false);
@@ -371,7 +378,7 @@ impl Admin {
         self.address.ttl_ms.saturating_add(max_ahead_ms.into())
     }
 
-    /// Queries the store, and repeats that if it does not answer, for as long as an attempt may take.
+    /// Queries the store. If it does not answer, repeats the query for as long as an attempt may take.
     fn ask<T>(
         &mut self,
         code: ErrorCode,
@@ -407,7 +414,7 @@ impl Admin {
     }
 }
 
-/// A counter's record.
+/// Returns a counter's record.
 async fn counter_of(
     store: &mut dyn records::Store,
     counter: &CounterName,
@@ -428,7 +435,8 @@ fn group_of(counter: &CounterName) -> Group {
     Group { namespace, kind: records::Kind::Counter, name }
 }
 
-/// Returns whether anything was written, including by an earlier try if that `is_unsure`.
+/// Changes a counter. Returns whether anything was written, by this try or, if the earlier try `is_unsure`,
+/// by that one.
 async fn change(
     store: &mut dyn records::Store,
     counter: &CounterName,
@@ -450,7 +458,7 @@ async fn change(
     }
 }
 
-/// Returns whether the number was lower.
+/// Raises a row. Returns whether its number was lower.
 async fn raise_row(store: &mut dyn Rows, counter: &CounterName, number: u64) -> Result<bool, Refusal> {
     for _ in 0..TRIES {
         let Some(found) = store.counter(counter).await? else {
@@ -501,22 +509,22 @@ impl Target<'_> {
     }
 }
 
-/// The use of a group of leases.
+/// The users of a group of leases.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LeasesOf {
     /// The nodes of layouts whose IDs have the same form.
     Layout(Space),
-    /// One set of sequences, which has one owner at a time. Node 0 stands for it.
+    /// One set of sequences, which has one owner at a time, shown as node 0.
     Sequences {
-        /// Its name.
+        /// The name of the sequences.
         name: String,
-        /// The unit of its bounds and fences: milliseconds since 1970.
+        /// The unit of their bounds and fences: milliseconds since 1970.
         space: Space,
     },
 }
 
 impl LeasesOf {
-    /// The unit of bounds and fences.
+    /// Returns the unit of bounds and fences.
     #[must_use]
     pub const fn space(&self) -> &Space {
         match self {
@@ -534,7 +542,7 @@ impl fmt::Display for LeasesOf {
     }
 }
 
-/// All of a store's records of a space.
+/// All records that a store keeps of a space.
 struct Found {
     now_ms: u64,
     incarnation: String,
@@ -555,7 +563,7 @@ impl Found {
         Ok(Self { now_ms, incarnation, granularity_ms, head, nodes })
     }
 
-    /// For a space without records.
+    /// Returns a head for a space without records.
     fn new_head(&self, lead_ms: u64, difference_ms: u64, why: Why) -> Head {
         let (incarnation, granularity_ms) = (self.incarnation.clone(), self.granularity_ms);
         Head {

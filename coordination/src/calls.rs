@@ -1,5 +1,5 @@
-//! One thread for calls that wait, from bindings whose languages await them: it spares both the caller's thread and a thread
-//! for each call.
+//! One thread for waiting calls, from bindings whose languages await them. Waiting this way blocks neither
+//! the caller's thread nor a thread for each call.
 
 use core::pin::pin;
 use core::time::Duration;
@@ -14,8 +14,9 @@ use crate::watched::lock;
 /// How often a call checks whether anything still waits for it.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Runs a call on the thread for calls that wait, and `done` with its result: `None` if it panicked, or soon after `is_gone`
-/// says that nothing waits for it any more. If `done` takes long, that delays other calls, but no lease.
+/// Runs a call on the thread for waiting calls, and then `done` with its result. The result is `None` if the
+/// call panicked, or soon after `is_gone` says that nothing waits for it any more. If `done` takes long, it
+/// delays other calls, but no lease.
 ///
 /// # Errors
 ///
@@ -39,7 +40,7 @@ pub fn spawn<T: Send + 'static>(
     let call: Call = Box::pin(async { done(tokio::spawn(call).await.ok().flatten()) });
     let mut calls = lock(&Keeper::of_this_process().calls);
     let call = match &*calls {
-        // It runs as long as the process, unless `done` panics.
+        // The thread runs as long as the process, unless `done` panics.
         Some(sender) => match sender.send(call) {
             Ok(()) => return Ok(()),
             Err(unsent) => unsent.0,

@@ -1,7 +1,8 @@
 //! Counters: numbers from 1 up, which a store hands out in segments.
 //!
-//! A number's path: [`Counter::next_id`] → the segments in hand ([`segments`]) → the number. If no number is in hand, the call
-//! waits for the keeper, which asks the store ([`crate::keeper`]) for as many as [`step`] says.
+//! The path of a number: [`Counter::next_id`] → the segments in hand ([`segments`]) → the number. If no
+//! number is in hand, the call waits for the keeper, which asks the store ([`crate::keeper`]) for as many
+//! numbers as [`step`] says.
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -25,8 +26,8 @@ use options::invalid;
 use segments::Run;
 use shared::{Answer, Counts, Pending, Shared, Source, What, unavailable};
 
-/// Numbers that count up, each issued once: 1, 2, 3 and so on, for order numbers or as a table's keys. A store hands them out
-/// in segments, so that most numbers need no round trip.
+/// Numbers that count up, each issued once: 1, 2, 3 and so on, for order numbers or as a table's keys. A
+/// store hands out the numbers in segments, so that most of them need no round trip.
 ///
 /// ```no_run
 /// use polyflake_coordination::Counter;
@@ -39,38 +40,39 @@ use shared::{Answer, Counts, Pending, Shared, Source, What, unavailable};
 ///
 /// - No number is issued twice, by any process, as long as the store does not lose a write it has acknowledged.
 /// - With one store, each number is greater than every number that this process got before the call began.
-/// - A process that ends without [`close`](Self::close) leaves a gap: the numbers it had in hand, at most two segments, each of
-///   at most one [step](CounterOptions::step), and the numbers of its calls in progress.
+/// - A process that ends without [`close`](Self::close) leaves a gap: the numbers that it had in hand, at
+///   most two segments, each of at most one [step](CounterOptions::step), and the numbers of its calls in
+///   progress.
 ///
 /// All Counters in a process with the same store and name share the numbers in hand. After a fork, the child fetches its own.
 pub struct Counter {
     shared: Arc<Shared>,
     options: CounterOptions,
     is_closed: AtomicBool,
-    /// Takes the place of this counter in a child that inherited it.
+    /// Replaces this counter in a forked child that inherited it.
     of_child: AtomicPtr<Counter>,
 }
 
-/// Values for an operator to graph, from [`Counter::stats`]. They count since the first Counter with that name was opened, for
-/// the whole process.
+/// Values for an operator to graph, from [`Counter::stats`]. They cover the whole process, since it first
+/// opened a Counter with this name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct CounterStats {
     /// How many numbers are in hand.
     pub in_hand: u64,
-    /// How many numbers the next segment has.
+    /// How many numbers the next segment will have.
     pub step: u64,
-    /// How often the store gave numbers.
+    /// How many times the store gave numbers.
     pub segments: u64,
-    /// How many numbers were skipped, so that a block is one run and numbers keep increasing. If threads were held up, it may
-    /// be fewer.
+    /// How many numbers were skipped, to make a block one run and to keep numbers increasing. If threads were
+    /// held up, it may be fewer.
     pub skipped: u64,
-    /// How often a call found no number in hand and waited or gave up.
+    /// How many times a call found no number in hand, and waited or gave up.
     pub waits: u64,
 }
 
 impl Counter {
-    /// Opens the counter with that name in a store, with the default options.
+    /// Opens the counter with this name in a store, with the default options.
     ///
     /// # Errors
     ///
@@ -79,12 +81,13 @@ impl Counter {
         CounterOptions::new(name).store(store).open()
     }
 
-    /// The next number.
+    /// Returns the next number.
     ///
     /// # Errors
     ///
-    /// - `counter_unavailable` if no number is in hand and the store gives none within `max_wait_ms`; at once if waiting does
-    ///   not help: the store refuses, somebody removed the counter, or the counter has reached 2^63-1.
+    /// - `counter_unavailable` if no number is in hand and the store gives none within `max_wait_ms`; at once
+    ///   if waiting does not help: the store refuses, somebody removed the counter, or the counter has
+    ///   reached 2^63-1.
     /// - `closed` after [`close`](Self::close).
     #[inline]
     pub fn next_id(&self) -> Result<u64, Error> {
@@ -94,7 +97,7 @@ impl Counter {
         }
     }
 
-    /// [`next_id`](Self::next_id) that waits in the caller's way.
+    /// Like [`next_id`](Self::next_id), but waits in the caller's way.
     ///
     /// # Errors
     ///
@@ -107,7 +110,8 @@ impl Counter {
         }
     }
 
-    /// [`next_id`](Self::next_id), awaited in a Tokio runtime with timers. A waiting call needs no thread.
+    /// Like [`next_id`](Self::next_id), but awaited in a Tokio runtime with timers. A waiting call needs no
+    /// thread.
     ///
     /// # Errors
     ///
@@ -119,12 +123,12 @@ impl Counter {
         }
     }
 
-    /// The next number, if one is in hand. It does not wait for the store.
+    /// Returns the next number if one is in hand. Does not wait for the store.
     ///
     /// # Errors
     ///
-    /// `counter_unavailable` if none is in hand; meanwhile, the store is asked for more. With a step of 1, that is always so.
-    /// `closed` after [`close`](Self::close).
+    /// `counter_unavailable` if no number is in hand; meanwhile, the store is asked for more. With a step of
+    /// 1, this is always so. `closed` after [`close`](Self::close).
     pub fn try_next_id(&self) -> Result<u64, Error> {
         match self.number_in_hand() {
             Some(number) => Ok(number),
@@ -132,7 +136,7 @@ impl Counter {
         }
     }
 
-    /// `n` numbers (1 to 16,777,216). They increase, and may have gaps between them.
+    /// Returns `n` numbers (1 to 16,777,216). They increase, and may have gaps between them.
     ///
     /// # Errors
     ///
@@ -155,7 +159,7 @@ impl Counter {
         self.fill_with(numbers, &mut ThreadWait::new())
     }
 
-    /// [`fill`](Self::fill) that waits in the caller's way.
+    /// Like [`fill`](Self::fill), but waits in the caller's way.
     ///
     /// # Errors
     ///
@@ -169,7 +173,7 @@ impl Counter {
         }
     }
 
-    /// [`fill`](Self::fill), awaited as [`next_id_async`](Self::next_id_async) is.
+    /// Like [`fill`](Self::fill), but awaited as [`next_id_async`](Self::next_id_async) is.
     ///
     /// # Errors
     ///
@@ -182,8 +186,7 @@ impl Counter {
         }
     }
 
-    /// Fills `numbers` from the numbers in hand if there are enough of them; otherwise takes none. It does not wait for the
-    /// store.
+    /// Fills `numbers` if enough numbers are in hand; otherwise takes none. Does not wait for the store.
     ///
     /// # Errors
     ///
@@ -201,8 +204,8 @@ impl Counter {
         Ok(())
     }
 
-    /// The first of `n` consecutive numbers (1 to 16,777,216): the last is that plus `n` - 1. If fewer than `n` are left in
-    /// hand, those are skipped, and the store is asked.
+    /// Returns the first of `n` consecutive numbers (1 to 16,777,216). The last one is that number plus `n` -
+    /// 1. If fewer than `n` numbers are left in hand, skips those and asks the store.
     ///
     /// # Errors
     ///
@@ -212,7 +215,7 @@ impl Counter {
         self.next_block_with(n, &mut ThreadWait::new())
     }
 
-    /// [`next_block`](Self::next_block) that waits in the caller's way.
+    /// Like [`next_block`](Self::next_block), but waits in the caller's way.
     ///
     /// # Errors
     ///
@@ -221,7 +224,7 @@ impl Counter {
         block_on(self.next_block_in(batch_size(n)? as u64, &mut Blocking(wait)))
     }
 
-    /// [`next_block`](Self::next_block), awaited as [`next_id_async`](Self::next_id_async) is.
+    /// Like [`next_block`](Self::next_block), but awaited as [`next_id_async`](Self::next_id_async) is.
     ///
     /// # Errors
     ///
@@ -248,7 +251,8 @@ impl Counter {
         }
     }
 
-    /// [`next_block`](Self::next_block), if `n` consecutive numbers are in hand. It neither waits for the store nor asks it.
+    /// Like [`next_block`](Self::next_block), if `n` consecutive numbers are in hand. Neither waits for the
+    /// store nor sends it a request.
     #[doc(hidden)]
     pub fn try_next_block(&self, n: impl Into<Number>) -> Result<Option<u64>, Error> {
         let wanted = batch_size(n)? as u64;
@@ -259,17 +263,17 @@ impl Counter {
         }
     }
 
-    /// The counter as an iterator, which ends only with an error.
+    /// Returns the counter as an iterator, which ends only with an error.
     pub const fn iter(&self) -> CounterIter<'_> {
         CounterIter(self)
     }
 
-    /// The counter's name.
+    /// Returns the counter's name.
     pub fn name(&self) -> &str {
         self.options.name()
     }
 
-    /// Values for an operator to graph.
+    /// Returns values for an operator to graph.
     ///
     /// # Errors
     ///
@@ -286,7 +290,8 @@ impl Counter {
         })
     }
 
-    /// The highest number that the store has handed out, in segments, to any process; 0 before the first. Queries the store.
+    /// Queries the store for the highest number that it has handed out, in segments, to any process; 0 before
+    /// the first number.
     ///
     /// # Errors
     ///
@@ -295,7 +300,7 @@ impl Counter {
         self.peek_with(&mut ThreadWait::new())
     }
 
-    /// [`peek`](Self::peek) that waits in the caller's way.
+    /// Like [`peek`](Self::peek), but waits in the caller's way.
     ///
     /// # Errors
     ///
@@ -304,7 +309,7 @@ impl Counter {
         block_on(self.peek_in(&mut Blocking(wait)))
     }
 
-    /// [`peek`](Self::peek), awaited as [`next_id_async`](Self::next_id_async) is.
+    /// Like [`peek`](Self::peek), but awaited as [`next_id_async`](Self::next_id_async) is.
     ///
     /// # Errors
     ///
@@ -324,8 +329,9 @@ impl Counter {
         highest.ok_or_else(|| none().into())
     }
 
-    /// Moves the counter above `number`: the store gives no segment below it any more. This process gives up its numbers in
-    /// hand; other processes use theirs up. It changes nothing if the counter is already higher.
+    /// Moves the counter above `number`: from now on, the store gives only segments above it. This process
+    /// gives up its numbers in hand, and other processes use theirs up. Changes nothing if the counter is
+    /// already higher.
     ///
     /// # Errors
     ///
@@ -334,7 +340,7 @@ impl Counter {
         self.raise_with(number, &mut ThreadWait::new())
     }
 
-    /// [`raise`](Self::raise) that waits in the caller's way.
+    /// Like [`raise`](Self::raise), but waits in the caller's way.
     ///
     /// # Errors
     ///
@@ -343,7 +349,7 @@ impl Counter {
         block_on(self.raise_in(number.into(), &mut Blocking(wait)))
     }
 
-    /// [`raise`](Self::raise), awaited as [`next_id_async`](Self::next_id_async) is.
+    /// Like [`raise`](Self::raise), but awaited as [`next_id_async`](Self::next_id_async) is.
     ///
     /// # Errors
     ///
@@ -358,8 +364,9 @@ impl Counter {
         Ok(())
     }
 
-    /// Deletes the counter from the store. A process that opens it later begins at its start again, and numbers repeat. From
-    /// then on, this process's Counters with that name issue none. Returns whether the counter existed.
+    /// Deletes the counter from the store. A process that opens the counter later begins at its start again,
+    /// and numbers repeat. From then on, this process's Counters with this name issue no numbers. Returns
+    /// whether the counter existed.
     ///
     /// # Errors
     ///
@@ -368,7 +375,7 @@ impl Counter {
         self.remove_with(&mut ThreadWait::new())
     }
 
-    /// [`remove`](Self::remove) that waits in the caller's way.
+    /// Like [`remove`](Self::remove), but waits in the caller's way.
     ///
     /// # Errors
     ///
@@ -377,7 +384,7 @@ impl Counter {
         block_on(self.remove_in(&mut Blocking(wait)))
     }
 
-    /// [`remove`](Self::remove), awaited as [`next_id_async`](Self::next_id_async) is.
+    /// Like [`remove`](Self::remove), but awaited as [`next_id_async`](Self::next_id_async) is.
     ///
     /// # Errors
     ///
@@ -391,16 +398,17 @@ impl Counter {
         Ok(answers.iter().any(|answer| matches!(answer, Answer::Done(true))))
     }
 
-    /// Closes it: calls fail with `closed`, even those that wait. The last one with a name in this process gives back the rest
-    /// of its last segment, and waits until the store has it, but no longer than one attempt takes.
+    /// Closes the counter: calls fail with `closed`, even those that are waiting. The last Counter with a
+    /// name in this process gives back the rest of its last segment, and waits until the store has it, but no
+    /// longer than one attempt takes.
     pub fn close(&self) {
         if let Some(give_back) = self.close_later() {
             give_back.run();
         }
     }
 
-    /// As [`close`](Self::close), but without waiting: returns the part that waits for the store, for another thread. It may be
-    /// dropped.
+    /// Like [`close`](Self::close), but does not wait. Returns the part that waits for the store, for another
+    /// thread. This part may be dropped.
     #[doc(hidden)]
     pub fn close_later(&self) -> Option<CounterGiveBack> {
         if let Some(child) = self.child() {
@@ -414,7 +422,7 @@ impl Counter {
         })
     }
 
-    /// The first number in hand, unless the call must look further.
+    /// Returns the first number in hand, unless the call must look further.
     #[inline]
     fn number_in_hand(&self) -> Option<u64> {
         if self.is_closed.load(Ordering::Relaxed) || !self.shared.process.is_alive() {
@@ -430,7 +438,7 @@ impl Counter {
         counter.take_one().ok_or_else(|| counter.shared.none_in_hand())
     }
 
-    /// Separate from [`next_id`](Self::next_id), which stays short this way.
+    /// This is separate from [`next_id`](Self::next_id), so that `next_id` stays short.
     #[cold]
     #[inline(never)]
     fn wait_for_next<W: Wait>(&self, wait: &mut W) -> Result<u64, W::Error> {
@@ -446,7 +454,7 @@ impl Counter {
         }
     }
 
-    /// Returns the places that are left once nothing is in hand.
+    /// Fills the places from the numbers in hand. Returns the places that are left once nothing is in hand.
     #[inline]
     fn fill_in_hand<'a>(&self, mut numbers: &'a mut [u64]) -> &'a mut [u64] {
         while !numbers.is_empty() {
@@ -465,7 +473,7 @@ impl Counter {
         Ok(())
     }
 
-    /// A number from those in hand.
+    /// Takes one of the numbers in hand.
     #[inline]
     fn take_one(&self) -> Option<u64> {
         match &*self.shared.sources {
@@ -474,7 +482,7 @@ impl Counter {
         }
     }
 
-    /// Up to `wanted` consecutive numbers from those in hand.
+    /// Takes up to `wanted` consecutive numbers from those in hand.
     #[inline]
     fn take(&self, wanted: u64) -> Option<Run> {
         match &*self.shared.sources {
@@ -483,7 +491,7 @@ impl Counter {
         }
     }
 
-    /// As [`take`](Self::take), but waits for the store.
+    /// Like [`take`](Self::take), but waits for the store.
     #[cold]
     async fn run_later<W: Waiting>(&self, wanted: u64, wait: &mut W) -> Result<Run, W::Error> {
         self.shared.counts.waits.fetch_add(1, Ordering::Relaxed);
@@ -503,7 +511,7 @@ impl Counter {
         .await
     }
 
-    /// One store's answer; if it does not answer, another's.
+    /// Returns one store's answer, or another store's if the first does not answer.
     async fn ask<W: Waiting>(&self, what: What, wait: &mut W) -> Result<Answer, W::Error> {
         let shared = &self.shared;
         let mut pending: Option<Pending> = None;
@@ -532,13 +540,13 @@ impl Counter {
         self.wait_until(wait, look, too_late).await
     }
 
-    /// Does something with all stores; if they form one counter, through any of them.
+    /// Sends a request to all stores, or through any of them if they form one counter.
     async fn ask_for_all<W: Waiting>(&self, what: What, wait: &mut W) -> Result<Vec<Answer>, W::Error> {
         let is_one = self.shared.sources.iter().all(|source| source.counter.schema == Schema::Polyflake);
         if is_one { Ok(vec![self.ask(what, wait).await?]) } else { self.ask_all(what, wait).await }
     }
 
-    /// The answers of all stores.
+    /// Returns the answers of all stores.
     async fn ask_all<W: Waiting>(&self, what: What, wait: &mut W) -> Result<Vec<Answer>, W::Error> {
         let mut answers = Vec::new();
         for at in 0..self.shared.sources.len() {
@@ -583,7 +591,7 @@ impl Counter {
         shared.wait_for(wait, longest, look, too_late).await
     }
 
-    /// This counter, or its replacement in a child.
+    /// Returns this counter, or its replacement in a forked child.
     fn here(&self) -> Result<&Self, Error> {
         if let Some(child) = self.child() {
             return child.here();
@@ -594,7 +602,7 @@ impl Counter {
         if self.shared.process.is_alive() {
             return Ok(self);
         }
-        // Its locks may be held forever, and its numbers are the parent's.
+        // The parent's locks may be held forever, and the numbers in hand are the parent's.
         let made = Box::into_raw(Box::new(self.options.join()?));
         let kept = match self.of_child.compare_exchange(
             core::ptr::null_mut(),
@@ -604,13 +612,13 @@ impl Counter {
         ) {
             Ok(_) => made,
             Err(other) => {
-                // SAFETY: the exchange failed, so that nobody else knows it.
+                // SAFETY: the exchange failed, so nobody else knows the value.
                 #[allow(unsafe_code)]
                 drop(unsafe { Box::from_raw(made) });
                 other
             }
         };
-        // SAFETY: what is stored there is never changed, and lives as long as this does.
+        // SAFETY: a stored value is never changed, and lives as long as `self`.
         #[allow(unsafe_code)]
         Ok(unsafe { &*kept })
     }
@@ -625,18 +633,19 @@ impl Counter {
 }
 
 impl CounterOptions {
-    /// Opens the counter: creates it if the store has none, and waits until it can give a number.
+    /// Opens the counter. Creates it if the store has none, and waits until it can give a number.
     ///
     /// # Errors
     ///
-    /// - `invalid_option` for an invalid option, without a store, if the stores differ in order or number from those that the
-    ///   counter began with, and if this process uses the counter with another start or step.
+    /// - `invalid_option` for an invalid option, without a store, if the stores differ in order or number
+    ///   from those that the counter began with, and if this process uses the counter with another start or
+    ///   step.
     /// - `counter_unavailable` if the store cannot be reached within `max_wait_ms`, or will not give numbers.
     pub fn open(&self) -> Result<Counter, Error> {
         self.open_with(&mut ThreadWait::new())
     }
 
-    /// [`open`](Self::open) that waits in the caller's way.
+    /// Like [`open`](Self::open), but waits in the caller's way.
     ///
     /// # Errors
     ///
@@ -645,7 +654,7 @@ impl CounterOptions {
         block_on(self.open_in(&mut Blocking(wait)))
     }
 
-    /// [`open`](Self::open), awaited as [`Counter::next_id_async`] is.
+    /// Like [`open`](Self::open), but awaited as [`Counter::next_id_async`] is.
     ///
     /// # Errors
     ///
@@ -667,7 +676,7 @@ impl CounterOptions {
         }
     }
 
-    /// As [`open`](Self::open), but without waiting: calls wait instead.
+    /// Like [`open`](Self::open), but does not wait: calls wait instead.
     fn join(&self) -> Result<Counter, Error> {
         self.check()?;
         let shared = Keeper::of_this_process().counter(Shared::new(self)?)?;
@@ -690,7 +699,7 @@ impl Drop for Counter {
     fn drop(&mut self) {
         let child = self.of_child.swap(core::ptr::null_mut(), Ordering::AcqRel);
         if !child.is_null() {
-            // SAFETY: it was made by `Box::into_raw`, and nobody else has it any more.
+            // SAFETY: `Box::into_raw` made the pointer, and nobody else has it any more.
             #[allow(unsafe_code)]
             drop(unsafe { Box::from_raw(child) });
         }
@@ -700,7 +709,7 @@ impl Drop for Counter {
     }
 }
 
-/// The rest to wait for after [`Counter::close_later`].
+/// The part of [`Counter::close_later`] that waits.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct CounterGiveBack(Arc<Shared>);
@@ -746,7 +755,7 @@ impl<'a> IntoIterator for &'a Counter {
     }
 }
 
-/// Writes no more than were wanted, and returns the places that are left.
+/// Writes at most as many numbers as were wanted, and returns the places that are left.
 #[inline]
 fn write_to(run: Run, numbers: &mut [u64]) -> &mut [u64] {
     let count = usize::try_from(run.count).unwrap_or(usize::MAX).min(numbers.len());

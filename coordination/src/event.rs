@@ -1,5 +1,5 @@
-//! Events of leases and counters, for logs: as events of `tracing`, and for a program's listener. Without either, warnings go
-//! to standard error.
+//! Events of leases and counters, for logs. They are sent to `tracing` and to a program's listener. Without
+//! either, warnings go to standard error.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -36,22 +36,22 @@ pub enum Kind {
     AsynchronousReplicas,
     /// A store gives no numbers for a counter: it has lost writes or refuses, or the counter has reached its end.
     CounterStopped,
-    /// A store lost the record of numbers that this process had got, and gave them to others. The process dropped its numbers
-    /// in hand.
+    /// A store lost the record of numbers that this process had received, and gave them to others. The
+    /// process dropped its numbers in hand.
     NumbersMayRepeat,
-    /// The store lost a counter's numbers or the bounds of sequences. The counter is moved above the numbers that processes
-    /// know; the owner of the sequences writes the bounds again.
+    /// The store lost a counter's numbers or the bounds of sequences. The counter is moved above the numbers
+    /// that processes know, and the owner of the sequences writes the bounds again.
     WritesLost,
     /// The leases of this space last shorter than the address asks for.
     LeadDiffers,
-    /// For a while, nobody can lease a node: all are in use, or the store may have lost records.
+    /// Nobody can lease a node for a while: all nodes are in use, or the store may have lost records.
     Waiting,
     /// The address contains `init=always`, which is for development and tests.
     InitAlways,
 }
 
 impl Kind {
-    /// The kind's name, such as `store_unreachable`.
+    /// Returns the kind's name, such as `store_unreachable`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -72,7 +72,7 @@ impl Kind {
         }
     }
 
-    /// Whether somebody should look at it.
+    /// Returns true if somebody should look at the event.
     #[must_use]
     pub const fn is_warning(self) -> bool {
         !matches!(self, Self::Acquired | Self::Replaced | Self::Released | Self::StoreReachable)
@@ -85,7 +85,7 @@ impl Kind {
 pub struct Event {
     /// The kind.
     pub kind: Kind,
-    /// The node that it is about, if there is one.
+    /// The node that the event concerns, if there is one.
     pub node: Option<u64>,
     /// The store's address, without secrets.
     pub store: String,
@@ -104,7 +104,7 @@ type Listener = dyn Fn(&Event) + Send + Sync;
 /// The listener of a process. The lock is held for an instant, and never while the listener runs.
 struct Place(Mutex<Option<Listening>>);
 
-/// A listener, and how many calls of it are running in this process.
+/// A listener, and how many calls to it are running in this process.
 #[derive(Clone)]
 struct Listening {
     listener: Arc<Listener>,
@@ -119,26 +119,27 @@ struct Calls {
 
 static PLACE: PerProcess<Place> = PerProcess::new();
 
-/// Whether the program chose what hears events, if anything does.
+/// Whether the program chose what receives events, if anything does.
 static IS_CHOSEN: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// How many calls of listeners this thread is in.
+    /// How many nested listener calls this thread is in.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// From now on, calls `listener` with every event in this process, on the keeper's thread, so it must not block. `None` ends
-/// that.
+/// From now on, calls `listener` with every event in this process. The calls run on the keeper's thread, so
+/// the listener must not block. `None` removes the listener.
 ///
-/// This waits until a running call of the previous listener has returned, and nothing calls that listener afterwards. So do not hold a
-/// lock that the previous listener needs. A listener may replace or remove itself: then this does not wait, and the running call
-/// finishes. A listener that panics misses the rest of that event, and hears the next one.
+/// This waits until a running call to the previous listener has returned, and nothing calls that listener
+/// afterwards. Therefore, do not hold a lock that the previous listener needs. A listener may replace or
+/// remove itself: then this does not wait, and the running call finishes. A listener that panics misses the
+/// rest of that event, but receives the next one.
 ///
-/// A child of a process that forks has the parent's listener until it sets its own, unless another thread was just setting or calling
-/// one at the instant of the fork: then it has none.
+/// A forked child has its parent's listener until it sets its own. The exception is if another thread was
+/// just setting or calling a listener at the instant of the fork: then the child has none.
 ///
-/// If a program never calls this and has no subscriber of `tracing`, warnings go to standard error, so that anyone who waits
-/// for half a minute sees why.
+/// If a program never calls this and has no `tracing` subscriber, warnings go to standard error, so that
+/// anyone who waits for half a minute sees why.
 pub fn set_listener(listener: Option<Box<Listener>>) {
     replace_listener(listener).wait();
 }
@@ -166,7 +167,7 @@ impl Replaced {
     /// Waits until no other thread is calling the listener.
     pub fn wait(self) {
         let Some(Listening { calls, .. }) = &self.0 else { return };
-        // A listener in such a call could be waiting for this one.
+        // A listener in such a call could be waiting for this thread.
         if DEPTH.get() > 0 {
             return;
         }
@@ -183,15 +184,15 @@ impl Place {
             let listening = parents.and_then(|it| match it.0.try_lock() {
                 Ok(listening) => listening.clone(),
                 Err(TryLockError::Poisoned(listening)) => listening.into_inner().clone(),
-                // A thread that no longer exists would hold it forever.
+                // A thread that no longer exists would hold the lock forever.
                 Err(TryLockError::WouldBlock) => None,
             });
-            // The running calls are the parent's.
+            // The running calls belong to the parent.
             Self(Mutex::new(listening.map(|it| Listening { calls: Arc::default(), ..it })))
         })
     }
 
-    /// A call of the present listener, if there is one.
+    /// Begins a call to the present listener, if there is one.
     fn begin(&self) -> Option<Call> {
         let place = lock(&self.0);
         let Listening { listener, calls } = place.as_ref()?.clone();
@@ -201,7 +202,7 @@ impl Place {
     }
 }
 
-/// A running call of a listener.
+/// A running call to a listener.
 struct Call {
     listener: Option<Arc<Listener>>,
     calls: Arc<Calls>,
@@ -209,7 +210,7 @@ struct Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        // First, so that the thread that waits for the end drops the listener.
+        // This comes first, so that the thread that waits for the end drops the listener.
         self.listener = None;
         DEPTH.set(DEPTH.get().saturating_sub(1));
         *lock(&self.calls.count) -= 1;
@@ -217,7 +218,8 @@ impl Drop for Call {
     }
 }
 
-/// Messages contain texts that others put into a store, which must not affect a terminal or a log.
+/// Sends an event. Messages contain texts that others put into a store, which must not affect a terminal or a
+/// log.
 pub(crate) fn tell(event: &Event) {
     let shown = |text: &str| Shown(text).to_string();
     let event = &Event { store: shown(&event.store), message: shown(&event.message), ..*event };
@@ -235,7 +237,8 @@ pub(crate) fn tell(event: &Event) {
             listener(event);
         }
     };
-    // Both belong to the program. A panic in them does not end the lease or the counter that the event is about.
+    // Both belong to the program. A panic in them does not end the lease or the counter that the event
+    // concerns.
     let _ = catch_unwind(AssertUnwindSafe(log));
     let _ = catch_unwind(AssertUnwindSafe(call));
     let is_heard = || {

@@ -5,8 +5,8 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use polyflake::ThisProcess;
 
-/// This process's value, or one that a child inherited from its parent: that one is left alone, since a lock in it may be held
-/// forever.
+/// This process's value, or a value that a child inherited from its parent. The child leaves an inherited
+/// value alone, since a lock in it may be held forever.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct PerProcess<T: 'static>(AtomicPtr<Of<T>>);
@@ -18,17 +18,17 @@ struct Of<T> {
 }
 
 impl<T: Send + Sync> PerProcess<T> {
-    /// None has one yet.
+    /// Creates the holder. No process has a value yet.
     #[must_use]
     pub const fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// This process's value. If there is none, `new` creates it from the parent's.
+    /// Returns this process's value. If there is none, `new` creates it from the parent's value.
     pub fn get(&self, new: impl Fn(Option<&'static T>) -> T) -> &'static T {
         let mut newest = self.0.load(Ordering::Acquire);
         loop {
-            // SAFETY: only what was leaked below is ever stored there.
+            // SAFETY: only values that were leaked below are ever stored there.
             #[allow(unsafe_code)]
             let present = unsafe { newest.as_ref() };
             if let Some(own) = present.filter(|it| it.process.is_alive()) {

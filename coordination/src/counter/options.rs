@@ -6,7 +6,7 @@ use super::step::Step;
 use crate::store::{CounterName, LAST_NUMBER, Place, Schema};
 use crate::url::Address;
 
-/// The largest step: such a segment outlasts any outage, and a process that dies loses it.
+/// The largest step. Such a segment outlasts any outage, and a process that dies loses it.
 const MAX_STEP: u64 = 1_000_000_000;
 const MAX_WAIT_MS: u32 = 10_000;
 
@@ -19,13 +19,14 @@ const MAX_WAIT_MS: u32 = 10_000;
 /// | `step` | `auto` | how many numbers a segment has: 1 to 1,000,000,000 |
 /// | `max_wait_ms` | 10000 | the longest a call waits for the store: 0 to 4294967295 |
 ///
-/// With `auto`, the first segment has 100 numbers. Each later one is sized to last ten minutes at the present rate, with at
-/// most twice as many numbers as the one before and at most 1,000,000. With 1, the store is asked for each number, and numbers
-/// increase across all processes.
+/// With `auto`, the first segment has 100 numbers. Each later segment is sized to last ten minutes at the
+/// present rate, with at most twice as many numbers as the one before, and at most 1,000,000. With a step of
+/// 1, the store is asked for each number, and numbers increase across all processes.
 ///
-/// Several stores share the numbers out: of two, one gives the odd numbers and one the even. Calls go to each in turn, and to
-/// the others while one is down, so numbers are unique, but not ordered. Every process must name the stores in the same order.
-/// A new counter begins once all of them have answered.
+/// Several stores share the numbers out: with two stores, one gives the odd numbers and the other the even
+/// numbers. Calls go to each store in turn, and to the others while one is down, so numbers are unique, but
+/// not ordered. Every process must name the stores in the same order. A new counter begins once all of its
+/// stores have answered.
 ///
 /// ```no_run
 /// use polyflake_coordination::CounterOptions;
@@ -50,7 +51,7 @@ pub struct CounterOptions {
 }
 
 impl CounterOptions {
-    /// For a counter with that name: 1 to 100 characters, none of them a control character.
+    /// Starts the options of a counter with this name: 1 to 100 characters without control characters.
     pub fn new(name: &str) -> Self {
         let mut options = Self {
             name: name.into(),
@@ -66,7 +67,7 @@ impl CounterOptions {
         options
     }
 
-    /// A store's address, such as `postgres://host/shop`. Each call adds one.
+    /// Adds a store's address, such as `postgres://host/shop`. Each call adds one.
     pub fn store(mut self, address: &str) -> Self {
         match Address::parse(address) {
             Ok(address) => self.stores.push(address),
@@ -75,7 +76,7 @@ impl CounterOptions {
         self
     }
 
-    /// The first number, if the store has no such counter yet.
+    /// Sets the first number, if the store has no such counter yet.
     pub fn start(mut self, start: impl Into<Number>) -> Self {
         match start.into().in_range("start", 1, LAST_NUMBER) {
             Ok(start) => self.start = start,
@@ -84,7 +85,7 @@ impl CounterOptions {
         self
     }
 
-    /// How many numbers a segment has.
+    /// Sets how many numbers a segment has.
     pub fn step(mut self, step: impl Into<Number>) -> Self {
         match step.into().in_range("step", 1, MAX_STEP) {
             Ok(1) => self.step = None,
@@ -100,7 +101,7 @@ impl CounterOptions {
         self
     }
 
-    /// The longest a call waits for the store.
+    /// Sets the longest time that a call waits for the store.
     pub fn max_wait_ms(mut self, ms: impl Into<Number>) -> Self {
         match ms.into().in_range("max_wait_ms", 0, u32::MAX.into()) {
             Ok(ms) => self.max_wait_ms = u32::try_from(ms).unwrap_or(u32::MAX),
@@ -109,18 +110,18 @@ impl CounterOptions {
         self
     }
 
-    /// Sets an option by its name, for languages whose options are texts.
+    /// Sets an option by name, for languages whose options are texts.
     pub fn set(self, name: &str, value: &str) -> Self {
         self.set_one(name, value, "max_wait_ms")
     }
 
-    /// The first error in the options set so far.
+    /// Returns the first error in the options set so far.
     #[doc(hidden)]
     pub fn check(&self) -> Result<(), Error> {
         self.error.map_or(Ok(()), Err)
     }
 
-    /// [`set`](Self::set) with the option's name in camelCase: `maxWaitMs`.
+    /// Like [`set`](Self::set), but with the option's name in camelCase: `maxWaitMs`.
     #[doc(hidden)]
     pub fn set_camel_case(self, name: &str, value: &str) -> Self {
         self.set_one(name, value, "maxWaitMs")
@@ -180,7 +181,7 @@ impl CounterOptions {
                 Schema::Polyflake | Schema::Tinyid => None,
             });
             if let Some(schema) = alone {
-                // Each would begin with the same number.
+                // Each of the rows would begin with the same number.
                 return Err(invalid(&format!(
                     "store has {} addresses, one of them with schema={schema}, whose rows cannot share numbers out: \
                      give it as the only one",

@@ -1,18 +1,20 @@
-//! The protocol of counters, once for all stores: what to ask a store, and what its answer means. No I/O.
+//! The counter protocol, shared by all stores: what to request from a store, and what its answer means. It
+//! does no I/O.
 //!
-//! A counter is one record in each of its stores, [`NAME`]. The record's number is the highest that was handed out, so a
-//! process that adds to it gets the numbers that it added. If there are several stores, each has a place, and gives only the
-//! numbers of that place. A record's number is then a multiple of the number of stores, and covers all numbers up to it: every
-//! number that was issued is at most that.
+//! A counter is one record in each of its stores, [`NAME`]. The record's number is the highest that was
+//! handed out, so a process that adds to it gets the numbers that it added. If there are several stores, each
+//! has a place, and gives only the numbers of that place. A record's number is then a multiple of the number
+//! of stores, and covers all numbers up to it: no number above it was issued.
 //!
 //! - [`Procedure`] opens, raises and removes a counter on all of its stores.
 //! - [`Source`] is one of these stores: it reserves, checks for losses every [`LOOK_EVERY_MS`], and gives back.
 //! - [`Text`] is the rest of the record.
 //!
-//! Each `add` and each `write` that hands out numbers is sent once. If its reply is lost and a later answer shows its version,
-//! the record is written again unchanged, for replicas that must confirm it, and only then gives the numbers. The `add` is not
-//! sent again, since an `add` compares no version: a copy that arrives late would add a second time under the same version, and
-//! numbers given back under that version would then be another process's.
+//! Each `add` and each `write` that hands out numbers is sent once. If its reply is lost and a later answer
+//! shows its version, the record is written again unchanged, for replicas that must confirm it, and only then
+//! gives the numbers. The `add` is not sent again, since an `add` compares no version: a copy that arrives
+//! late would add a second time under the same version, and numbers given back under that version would then
+//! belong to another process.
 
 mod loss;
 #[cfg(test)]
@@ -37,19 +39,20 @@ pub(crate) use text::Text;
 #[cfg(test)]
 pub(crate) use text::TurnOver;
 
-/// The record of a counter.
+/// The name of a counter's record.
 pub(crate) const NAME: &str = "last";
 /// How often the keeper checks the record.
 pub(crate) const LOOK_EVERY_MS: u64 = 3_000;
 /// How long a check may take, including the raise.
 pub(crate) const LOOK_TAKES_MS: u64 = 2_000;
-/// When it checks again after a failed check.
+/// How soon the keeper checks again after a failed check.
 pub(crate) const LOOK_AGAIN_MS: u64 = 1_000;
-/// How long after finding a loss a process may turn the record over: by then the others have checked twice, and raised it.
+/// How long after finding a loss a process may turn the record over. By then, the others have checked twice,
+/// and have raised the record.
 pub(crate) const TURN_OVER_AFTER_MS: u64 = LOOK_EVERY_MS + LOOK_TAKES_MS + LOOK_AGAIN_MS + LOOK_TAKES_MS;
-/// The most numbers in a reserve that follows one with an unknown outcome.
+/// The most numbers in a reserve after one with an unknown outcome.
 pub(crate) const AFTER_UNKNOWN: u64 = 100;
-/// How often one go asks before it gives up.
+/// How many requests an attempt sends before it gives up.
 const MAX_REQUESTS: u32 = 12;
 
 /// A source of random numbers.
@@ -66,43 +69,43 @@ pub(crate) enum Request {
     Add(Add),
 }
 
-/// The store's answer.
+/// A store's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Received {
     /// Whether the write or the add took effect.
     pub(crate) is_done: bool,
-    /// The record after it.
+    /// The record afterwards.
     pub(crate) record: Option<Record>,
     pub(crate) incarnation: String,
-    /// When it was received, by a clock in this process that never goes back.
+    /// When the answer was received, by a clock in this process that never goes back.
     pub(crate) elapsed_ms: u64,
 }
 
-/// Why there are no numbers.
+/// Why a store gives no numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// Somebody removed the counter.
     Removed,
-    /// The store should have `wanted`, and has `found`.
+    /// The store should have the place `wanted`, but has `found`.
     OtherPlace { at: usize, found: Place, wanted: Place },
     /// Two stores have records of two counters, or a store has the record of another counter than before.
     OtherId { at: usize, found: String, wanted: String },
-    /// The counter is incomplete, and this store has lost the record under which it may have given numbers: somebody must raise
-    /// or remove the counter.
+    /// The counter is incomplete, and this store has lost the record under which it may have given numbers.
+    /// Somebody must raise or remove the counter.
     LostRecord { at: usize },
     /// These stores could not be reached, and nothing can be decided without them.
     Unreachable { at: Vec<usize> },
     /// There is nothing to raise or remove.
     NotThere,
-    /// The store lost writes. The record is turned over after this many ms.
+    /// The store lost writes. A process may turn the record over after this many ms.
     Lost { in_ms: u64 },
-    /// The store lost writes, and numbers may not continue by themselves: somebody must raise the counter.
+    /// The store lost writes, and numbers may not continue by themselves. Somebody must raise the counter.
     RefusedAfterLoss,
-    /// There are no numbers, or too few, below the highest number.
+    /// No numbers, or too few, are left up to the highest number.
     End,
     /// Others changed the record at each attempt.
     Contended,
-    /// This program does not know the record's form.
+    /// This program does not know the format of the record.
     Unreadable { why: String },
 }
 
@@ -116,7 +119,7 @@ impl fmt::Display for Request {
     }
 }
 
-/// One request. The call may be dropped: its outcome is then unknown.
+/// Sends one request. The future may be dropped: the outcome is then unknown.
 pub(crate) async fn ask(
     store: &mut dyn Store,
     request: &Request,
@@ -163,11 +166,11 @@ impl Received {
     }
 }
 
-/// The last number that a record has handed out, or 0.
+/// Returns the last number that a record has handed out, or 0.
 pub(crate) const fn last_of(record: &Record, text: &Text) -> u64 {
     let Place { index, count } = text.place();
     match record.number.checked_sub(count) {
-        // The numbers of this place up to the record's.
+        // This is the last number of this place up to the record's number.
         Some(before) if index > 0 => before + index,
         _ => record.number,
     }
@@ -190,17 +193,17 @@ fn new_id(random: Random<'_>) -> String {
     format!("{:016x}", random())
 }
 
-/// The highest number that a record at this place can have.
+/// Returns the highest number that a record at this place can have.
 const fn limit(place: Place) -> u64 {
     Record::LAST_NUMBER - Record::LAST_NUMBER % place.count
 }
 
-/// The lowest number for a record at this place that is not below this number, if there is one.
+/// Returns the lowest number not below this one that a record at this place can have, if there is one.
 fn rounded_up(number: u64, place: Place) -> Option<u64> {
     number.checked_next_multiple_of(place.count).filter(|&it| it <= limit(place))
 }
 
-/// A rule that the tests remove: some history must then break a promise.
+/// A rule that the tests remove. Some history must then break a promise.
 #[cfg(test)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Rule {
@@ -223,7 +226,7 @@ pub(crate) enum Rule {
     FindsItsVersion,
     /// An add is sent once.
     SendsOnce,
-    /// Recovered numbers may be fewer than the present call needs.
+    /// Recovered numbers may be too few for the present call.
     PassesOverTooFew,
     GivesBackOnVersion,
 }

@@ -1,19 +1,22 @@
-//! The numbers that a process has in hand: one segment after the other, taken without a lock.
+//! The numbers that a process has in hand: one segment after the other, and calls take numbers without a
+//! lock.
 //!
-//! The cursor holds the serial number of the present segment and how many of its numbers are taken. A call that takes a number
-//! first reads what it needs from that segment, and then moves the cursor. If the cursor was still in that segment then, the
-//! values belong to the segment: its place is only overwritten when the cursor has left it.
+//! The cursor holds the serial number of the present segment, and how many numbers of that segment are taken.
+//! A call that takes a number first reads the segment's values, and then moves the cursor. If the cursor was
+//! still in that segment then, the values belong to the segment: its place is overwritten only after the
+//! cursor has left it.
 //!
-//! A call that takes several numbers moves the cursor by compare-and-swap, which fails if another call moved it. A call that
-//! takes one number adds to the cursor without reading it first, so that threads that share a counter pass its cache line on
-//! once per number, and none of them tries twice. [`known`](Segments::known) tells that call which segment is present. The
-//! cursor's old value tells what the call has claimed:
+//! A call that takes several numbers moves the cursor by compare-and-swap, which fails if another call moved
+//! it. A call that takes one number adds to the cursor without reading it first. This way, threads that share
+//! a counter pass its cache line on once per number, and none of them tries twice. [`known`](Segments::known)
+//! tells that call which segment is present. The cursor's old value tells what the call has claimed:
 //!
 //! - A number of that segment.
-//! - Nothing, because the segment has no more. The call then says so in `known`, or goes on to the next segment, before it adds
-//!   again. So each thread adds at most one too many in each segment, and there is room for that: see [`NONE_LEFT`].
-//! - A number of a later segment. The call reads that segment, and then checks whether the cursor is still in it. If it is not,
-//!   another segment may have been written over it, and the number is given up.
+//! - Nothing, because the segment has no more numbers. The call then says so in `known`, or moves to the next
+//!   segment, before it adds again. So each thread adds at most one too many in each segment, and there is
+//!   room for that: see [`NONE_LEFT`].
+//! - A number of a later segment. The call reads that segment, and then checks whether the cursor is still in
+//!   it. If the cursor has left it, another segment may have overwritten it, and the number is given up.
 
 #[cfg(not(loom))]
 use core::{
@@ -28,10 +31,10 @@ use loom::{
 
 /// The serial number is in the upper half of the cursor.
 const SERIAL: u32 = 32;
-/// All bits of a half.
+/// All bits of one half.
 const HALF: u64 = u32::MAX as u64;
-/// More than any segment has, so that none is left. Threads that add one too many have the other half of the numbers up to
-/// [`HALF`]: with fewer than 2^31 threads, none of them reaches the serial number.
+/// More than any segment has, so that none is left. The other half of the numbers up to [`HALF`] is for
+/// threads that add one too many: with fewer than 2^31 threads, none of them reaches the serial number.
 const NONE_LEFT: u64 = 1 << 31;
 /// See [`Segments::known`].
 const USED_UP: u64 = 1;
@@ -41,19 +44,19 @@ const USED_UP: u64 = 1;
 #[derive(Debug)]
 pub(crate) struct Segments {
     cursor: Aligned<AtomicU64>,
-    /// The cursor at the start of the segment that it has come to; plus one ([`USED_UP`]) if nothing is left of that segment.
-    /// The cursor may be further by now, since only calls that find this value behind move it. It is read far more often than
-    /// it changes.
+    /// The cursor at the start of its segment, plus one ([`USED_UP`]) if nothing is left of that segment. The
+    /// cursor may be further by now, since only calls that find this value behind move it. Calls read this
+    /// value far more often than they change it.
     known: AtomicU64,
     /// The serial number of the segment that was installed last.
     newest: AtomicU64,
     /// See [`given_up`](Self::given_up).
     given_up: AtomicU64,
-    /// Those of the present segment and of the one that follows.
+    /// The places of the present segment and of the next.
     places: [Place; 2],
 }
 
-/// On its own cache line: the places are only read.
+/// The cursor is on its own cache line: the places are only read.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Aligned<T>(T);
@@ -64,7 +67,7 @@ struct Place {
     stride: AtomicU64,
     /// Fewer than [`NONE_LEFT`].
     count: AtomicU64,
-    /// How many are taken when the next segment is requested.
+    /// How many numbers are taken when the next segment is requested.
     ask_at: AtomicU64,
 }
 
@@ -73,7 +76,7 @@ enum Claimed {
     /// A number, and whether it is time to ask for the next segment.
     Number(u64, bool),
     Nothing,
-    /// A number, perhaps, from a segment that no longer exists.
+    /// Perhaps a number, from a segment that no longer exists.
     Lost,
 }
 
@@ -86,12 +89,12 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Of at least one number.
+    /// Returns the last number of a run of at least one number.
     pub(crate) const fn last(&self) -> u64 {
         self.first + (self.count - 1) * self.stride
     }
 
-    /// Takes the first `count`, if there are that many.
+    /// Takes the first `count` numbers, if there are that many.
     pub(crate) const fn split_off(&mut self, count: u64) -> Option<Self> {
         let Some(left) = self.count.checked_sub(count) else { return None };
         let run = Self { count, ..*self };
@@ -100,12 +103,12 @@ impl Run {
         Some(run)
     }
 
-    /// Writes them, as many as fit.
+    /// Writes as many numbers as fit.
     #[inline]
     pub(crate) fn write(&self, to: &mut [u64]) {
         let mut number = self.first;
         if self.stride == 1 {
-            // With a constant stride it is a few instructions for eight of them.
+            // With a constant stride, this takes a few instructions for eight numbers.
             for place in to {
                 *place = number;
                 number = number.wrapping_add(1);
@@ -122,13 +125,13 @@ impl Run {
 /// The numbers that were in hand when the segments were ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rest {
-    /// The last segment that was installed; without numbers if there was none.
+    /// The segment that was installed last, or a run without numbers if there was none.
     pub(crate) newest: Run,
-    /// How many of it were taken.
+    /// How many of its numbers were taken.
     pub(crate) taken: u64,
-    /// How many are left of it and of the one before.
+    /// How many numbers are left of it and of the segment before.
     pub(crate) left: u64,
-    /// For the one before, if it was the present one: its last number, and how many are left.
+    /// The segment before, if it was the present one: its last number, and how many are left.
     pub(crate) before: Option<(Run, u64)>,
 }
 
@@ -161,8 +164,8 @@ impl Segments {
         }
     }
 
-    /// Claims a number of the known segment, and says whether it is time to request the next one. If that segment has no more
-    /// or the cursor has left it, returns where the cursor was.
+    /// Claims a number of the known segment, and says whether it is time to request the next segment. If the
+    /// known segment has no more numbers or the cursor has left it, returns where the cursor was.
     #[inline]
     fn claim(&self, known: u64) -> Result<(u64, bool), u64> {
         let place = self.place(known >> SERIAL);
@@ -171,12 +174,12 @@ impl Segments {
         let stride = place.stride.load(Ordering::Relaxed);
         let ask_at = place.ask_at.load(Ordering::Relaxed);
         let claimed = self.cursor.0.fetch_add(1, Ordering::AcqRel);
-        // In another segment, it is more than any count.
+        // In another segment, this is more than any count.
         let taken = claimed.wrapping_sub(known);
         if taken < count { Ok((first + taken * stride, taken + 1 == ask_at)) } else { Err(claimed) }
     }
 
-    /// As [`take_one`](Self::take_one), if the known segment is used up, or the cursor has left it.
+    /// Like [`take_one`](Self::take_one), if the known segment is used up or the cursor has left it.
     #[cold]
     #[inline(never)]
     fn take_one_of_next(&self, mut known: u64, mut claimed: Option<u64>, ask: impl Fn()) -> Option<u64> {
@@ -190,7 +193,7 @@ impl Segments {
                 }
                 Some(Claimed::Lost) => {
                     self.given_up.fetch_add(1, Ordering::Relaxed);
-                    // It may have been the number that triggers the request.
+                    // The lost number may have been the one that triggers the request.
                     ask();
                 }
                 Some(Claimed::Nothing) | None => {}
@@ -208,13 +211,14 @@ impl Segments {
         }
     }
 
-    /// Looks up a claim that fell into a later segment than the caller knew.
+    /// Looks up a claim that fell into a later segment than the one that the caller knew.
     fn look_at(&self, claimed: u64) -> Claimed {
         let (serial, taken) = split(claimed);
         let place = self.place(serial);
         let Run { first, stride, count } = place.run();
         let ask_at = place.ask_at.load(Ordering::Relaxed);
-        // A write: either it comes before the write that leaves the segment, or it sees that one.
+        // This must be a write: either it comes before the write that leaves the segment, or it sees that
+        // write.
         let (present, _) = split(self.cursor.0.fetch_add(0, Ordering::AcqRel));
         if present != serial {
             Claimed::Lost
@@ -226,8 +230,8 @@ impl Segments {
         }
     }
 
-    /// Moves the cursor on if its segment is used up, and [`known`](Self::known) to where the cursor is. `None` if nothing is
-    /// in hand.
+    /// Moves the cursor to the next segment if the present one is used up, and [`known`](Self::known) to the
+    /// cursor's segment. Returns `None` if nothing is in hand.
     fn find_next(&self) -> Option<u64> {
         loop {
             let cursor = self.cursor.0.load(Ordering::Acquire);
@@ -246,7 +250,7 @@ impl Segments {
         }
     }
 
-    /// Moves [`known`](Self::known) forward, never back: a used-up segment stays used up.
+    /// Moves [`known`](Self::known) forward, never back: a segment that is used up stays used up.
     fn tell(&self, now: u64) {
         let mut known = self.known.load(Ordering::Relaxed);
         // Serial numbers wrap around.
@@ -258,8 +262,8 @@ impl Segments {
         }
     }
 
-    /// Takes `wanted` consecutive numbers, or as many as the present segment has. The flag says that it is time to request the
-    /// next segment. `None` if nothing is in hand.
+    /// Takes `wanted` consecutive numbers, or as many as the present segment has. The flag says that it is
+    /// time to request the next segment. Returns `None` if nothing is in hand.
     #[inline]
     pub(crate) fn take(&self, wanted: u64) -> Option<(Run, bool)> {
         loop {
@@ -281,13 +285,14 @@ impl Segments {
                 let run = Run { first: first + taken * stride, stride, count };
                 return Some((run, taken < ask_at && taken + count >= ask_at));
             }
-            // Another thread took some. If both try again at once, each must wait for the other's cache line.
+            // Another thread took some numbers. If both try again at once, each must wait for the other's
+            // cache line.
             spin_loop();
         }
     }
 
-    /// Takes a run of exactly `wanted` numbers from the present segment, or from the next: then the rest of the present one is
-    /// given up, and counted. `None` if neither has that many.
+    /// Takes a run of exactly `wanted` numbers from the present segment, or else from the next: then the rest
+    /// of the present segment is given up, and counted. Returns `None` if neither has that many.
     pub(crate) fn take_run(&self, wanted: u64) -> Option<(Run, u64)> {
         let mut cursor = self.cursor.0.load(Ordering::Acquire);
         loop {
@@ -314,19 +319,20 @@ impl Segments {
         }
     }
 
-    /// Whether there is room for a segment, and a need for one.
+    /// Returns true if there is room for another segment, and a need for it.
     pub(crate) fn wants_more(&self) -> bool {
         let (serial, taken) = split(self.cursor.0.load(Ordering::Acquire));
         self.newest.load(Ordering::Relaxed) == serial
             && taken >= self.place(serial).ask_at.load(Ordering::Relaxed)
     }
 
-    /// How many numbers were given up at most: each by a thread that was held up while others used up its segment.
+    /// Returns how many numbers were given up at most, each by a thread that was held up while others used up
+    /// its segment.
     pub(crate) fn given_up(&self) -> u64 {
         self.given_up.load(Ordering::Relaxed)
     }
 
-    /// How many numbers are in hand.
+    /// Returns how many numbers are in hand.
     pub(crate) fn left(&self) -> u64 {
         let (serial, taken) = split(self.cursor.0.load(Ordering::Acquire));
         let count = |serial| self.place(serial).count.load(Ordering::Relaxed);
@@ -334,8 +340,8 @@ impl Segments {
         count(serial).saturating_sub(taken) + next
     }
 
-    /// Puts a segment after the present one. There must be [room](Self::wants_more) for it. If it has more numbers than a
-    /// cursor counts, the rest is skipped: other systems' tables may give such segments.
+    /// Puts a segment after the present one. There must be [room](Self::wants_more) for it. If the segment
+    /// has more numbers than a cursor counts, skips the rest: other systems' tables may give such segments.
     pub(crate) fn install(&self, segment: Run) {
         let serial = following(self.newest.load(Ordering::Relaxed));
         let place = self.place(serial);
@@ -347,7 +353,7 @@ impl Segments {
         self.newest.store(serial, Ordering::Release);
     }
 
-    /// Takes out everything in hand: nobody gets a number before the next segment is installed.
+    /// Takes everything out of hand. Nobody gets a number before the next segment is installed.
     pub(crate) fn end(&self) -> Rest {
         let newest = self.newest.load(Ordering::Relaxed);
         let ended = join(newest, NONE_LEFT);
@@ -399,7 +405,7 @@ const fn join(serial: u64, taken: u64) -> u64 {
     serial << SERIAL | taken
 }
 
-/// The serial number after another. They wrap around after 2^32 segments.
+/// Returns the serial number after another. Serial numbers wrap around after 2^32 segments.
 #[inline]
 const fn following(serial: u64) -> u64 {
     (serial + 1) & HALF
@@ -413,12 +419,12 @@ mod tests {
         Run { first, stride, count }
     }
 
-    /// With this one in hand.
+    /// Returns segments with this one in hand.
     fn with(segment: Run) -> Segments {
         after(0, segment)
     }
 
-    /// As [`with`], after this many.
+    /// Like [`with`], after this many segments.
     fn after(serial: u64, segment: Run) -> Segments {
         let segments = Segments::new();
         segments.cursor.0.store(join(serial, NONE_LEFT), Ordering::Relaxed);
@@ -454,7 +460,7 @@ mod tests {
         assert_eq!(taken(&segments, 1), Some(run(5, 1, 1)));
         segments.install(run(100, 7, 2));
         assert_eq!(segments.left(), 4);
-        // No more than the present one has.
+        // The call gets no more than the present segment has.
         assert_eq!(taken(&segments, 9), Some(run(6, 1, 2)));
         assert_eq!((segments.left(), segments.wants_more()), (2, false));
         assert_eq!(taken(&segments, 1), Some(run(100, 7, 1)));
@@ -474,7 +480,7 @@ mod tests {
         assert_eq!((one(&segments), one(&segments), one(&segments)), (Some(5), Some(6), None));
         segments.install(run(100, 7, 4));
         assert_eq!(one(&segments), Some(100));
-        // In addition to those who take more.
+        // Calls that take several numbers cause the same.
         assert_eq!(taken(&segments, 2), Some(run(107, 7, 2)));
         assert_eq!(one(&segments), Some(121));
         segments.install(run(50, 1, 3));
@@ -493,7 +499,7 @@ mod tests {
         assert_eq!(segments.end(), Rest { newest: run(80, 1, 3), taken: 3, left: 0, before: None });
     }
 
-    /// The room for vain claims is enough for all threads, not for all calls.
+    /// The room for failed claims is enough for all threads, not for all calls.
     #[test]
     fn calls_that_get_nothing_claim_nothing() {
         let segments = with(run(1, 1, 2));
@@ -512,13 +518,13 @@ mod tests {
         assert_eq!(((0..100).find_map(|_| one(&segments)), claims()), (None, NONE_LEFT));
         segments.install(run(21, 1, 2));
         segments.end();
-        // One claims, because it cannot know.
+        // One call claims, because it cannot know.
         segments.known.store(join(3, 0), Ordering::Relaxed);
         assert_eq!(((0..100).find_map(|_| one(&segments)), claims()), (None, NONE_LEFT + 1));
         assert_eq!(segments.end().left, 0);
     }
 
-    /// A thread may be held up before it claims, and after that.
+    /// A thread may be held up before and after it claims.
     #[test]
     fn a_claim_may_be_of_a_later_segment() {
         let segments = with(run(1, 1, 2));
@@ -529,7 +535,7 @@ mod tests {
         segments.known.store(of_first, Ordering::Relaxed);
         assert_eq!((one(&segments), segments.given_up()), (Some(14), 0));
         assert_eq!(segments.known.load(Ordering::Relaxed), join(2, 0));
-        // It tells no other thread about a segment that does not exist.
+        // The call tells no other thread about a segment that does not exist.
         segments.tell(of_first);
         segments.tell(join(1, USED_UP));
         assert_eq!(segments.known.load(Ordering::Relaxed), join(2, 0));
@@ -556,10 +562,10 @@ mod tests {
         assert!(!asks(1) && segments.wants_more());
         segments.install(run(41, 1, 40));
         assert!(!segments.wants_more());
-        // All at once, from a segment too small to have a tenth.
+        // All numbers are taken at once, from a segment too small to have a tenth.
         assert_eq!(with(run(1, 1, 40)).take(40), Some((run(1, 1, 40), true)));
         assert_eq!(with(run(1, 1, 1)).take(1), Some((run(1, 1, 1), true)));
-        // One by one.
+        // Numbers are taken one by one.
         for (count, asking) in [(40, 4), (1, 1)] {
             let segments = with(run(1, 1, count));
             let asked = core::cell::RefCell::new(Vec::new());
@@ -578,7 +584,7 @@ mod tests {
         segments.install(run(101, 2, 10));
         assert_eq!(segments.take_run(11), None);
         assert_eq!(segments.take_run(4), Some((run(3, 2, 4), 0)));
-        // The run meets the end of the present one: the rest of that is given up.
+        // The run meets the end of the present segment, and the rest of that segment is given up.
         assert_eq!(segments.take_run(6), Some((run(101, 2, 6), 5)));
         assert_eq!(segments.take_run(4), Some((run(113, 2, 4), 0)));
         assert_eq!((segments.take_run(1), segments.left()), (None, 0));
@@ -611,7 +617,7 @@ mod tests {
         let segments = with(run(1, 1, 10));
         assert_eq!(segments.end(), Rest { newest: run(1, 1, 10), taken: 0, left: 10, before: None });
         segments.install(run(21, 1, 10));
-        // Nothing is left of the one before.
+        // Nothing is left of the segment before.
         let before = Some((run(1, 1, 10), 0));
         assert_eq!(segments.end(), Rest { newest: run(21, 1, 10), taken: 0, left: 10, before });
     }
@@ -628,7 +634,7 @@ mod tests {
             if at % 2 == 0 {
                 assert_eq!(taken(&segments, 9), Some(Run { first: 2 + 2 * at, ..next(1) }));
             } else {
-                // Across the end of the present one.
+                // The run crosses the end of the present segment.
                 assert_eq!(segments.take_run(2), Some((run(3 + 2 * at, 1, 2), 1)));
                 assert_eq!(segments.end().left, 0);
                 segments.install(run(3 + 2 * at, 1, 2));
@@ -646,7 +652,7 @@ mod tests {
         assert_eq!(split(segments.known.load(Ordering::Relaxed)), (2, USED_UP));
     }
 
-    /// A row of another system's table may have any step.
+    /// A row in another system's table may have any step.
     #[test]
     fn of_a_segment_that_is_too_large_the_rest_is_passed_over() {
         for count in [NONE_LEFT - 1, NONE_LEFT, NONE_LEFT + 1, u64::MAX / 2] {
@@ -672,8 +678,8 @@ mod tests {
         assert_eq!(run(5, 3, 11).last(), 35);
     }
 
-    /// Threads take numbers while another one installs and ends: no number is taken twice, and every number that `end` does not
-    /// return is taken or given up.
+    /// Threads take numbers while another thread installs and ends segments. No number is taken twice, and
+    /// every number that `end` does not return is taken or given up.
     #[test]
     fn threads_share_them_out() {
         let segments = Segments::new();

@@ -1,4 +1,4 @@
-//! What the Counters with one name share with the tasks that fetch their segments.
+//! The state that the Counters with one name share with the tasks that fetch their segments.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use core::time::Duration;
@@ -16,18 +16,18 @@ use crate::url::Address;
 use crate::users::Users;
 use crate::watched::{Trouble, Waiting, Watched, lock};
 
-/// What the Counters with one name share with the tasks that fetch their segments.
+/// The state that the Counters with one name share with the tasks that fetch their segments.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// The stores, the namespace and the name.
+    /// The stores, the namespace and the name, as one text.
     pub(crate) key: String,
     pub(crate) start: u64,
     /// `None` if the store is asked for each number.
     pub(crate) step: Option<Step>,
     pub(super) process: ThisProcess,
-    /// One for each store.
+    /// The counter's stores.
     pub(crate) sources: Box<[Source]>,
-    /// If there are several stores, whose turn it is.
+    /// The store whose turn it is, if there are several.
     turn: AtomicUsize,
     pub(crate) users: Users,
     state: Watched<State>,
@@ -50,9 +50,9 @@ pub(crate) struct Source {
 struct State {
     sources: Box<[SourceState]>,
     requests: VecDeque<Request>,
-    /// How many requests there have been.
+    /// How many requests have been made.
     asked: usize,
-    /// Whether a call of this process removed it.
+    /// Whether a call of this process removed the counter.
     is_removed: bool,
     failed: Option<Error>,
 }
@@ -61,18 +61,18 @@ struct State {
 struct SourceState {
     /// Why the store gave nothing when it was last asked.
     trouble: Option<Trouble>,
-    /// Whether it was checked, and has nothing of another kind.
+    /// Whether the store was checked, and has nothing of another kind.
     is_seen: bool,
-    /// Whether it has given numbers, or would.
+    /// Whether the store has given numbers, or would give some.
     is_open: bool,
-    /// Whether its task has ended.
+    /// Whether the store's task has ended.
     is_over: bool,
 }
 
 /// A call's request to the store itself.
 #[derive(Debug)]
 pub(crate) struct Request {
-    /// The store that must answer; without one, any.
+    /// The store that must answer, or `None` for any store.
     at: Option<usize>,
     pub(crate) what: What,
     answer: Arc<Mutex<Option<Result<Answer, Trouble>>>>,
@@ -121,7 +121,7 @@ impl Source {
         Some(run)
     }
 
-    /// Equal for the same counter.
+    /// Returns a key that is equal for the same counter.
     fn key(&self) -> String {
         let CounterName { namespace, name, schema } = &self.counter;
         let Place { index, count } = self.place;
@@ -130,7 +130,7 @@ impl Source {
 }
 
 impl Shared {
-    /// Not yet known to the keeper.
+    /// Creates the state, which the keeper does not know yet.
     pub(super) fn new(options: &CounterOptions) -> Result<Self, Error> {
         let addresses = options.addresses()?;
         let count = addresses.len() as u64;
@@ -169,7 +169,8 @@ impl Shared {
         Ok(shared)
     }
 
-    /// Two with different options cannot share the numbers in hand.
+    /// Checks that the options are the same: Counters with different options cannot share the numbers in
+    /// hand.
     pub(crate) fn check_same(&self, other: &Self) -> Result<(), Error> {
         let mut pairs = self.sources.iter().zip(&other.sources);
         if let Some(differ) = pairs.find_map(|(one, other)| one.address.other_promises(&other.address)) {
@@ -197,7 +198,7 @@ impl Shared {
         after.iter().chain(before).find_map(take)
     }
 
-    /// The first of `wanted` consecutive numbers, if they are in hand.
+    /// Takes `wanted` consecutive numbers if they are in hand, and returns the first.
     pub(super) fn take_block(&self, source: &Source, wanted: u64) -> Option<u64> {
         let (run, skipped) = source.segments.take_run(wanted)?;
         self.counts.skipped.fetch_add(skipped, Ordering::Relaxed);
@@ -224,15 +225,15 @@ impl Shared {
         after.iter().chain(before).for_each(|source| source.wake.notify_one());
     }
 
-    /// Asks the store `at`, or the first that is free to answer.
+    /// Sends a request to the store `at`, or else to the first store that is free to answer.
     pub(super) fn ask(&self, at: Option<usize>, what: What) -> Pending {
         let answer = Arc::new(Mutex::new(None));
         let mut state = self.state.get();
-        // After a failure, nobody would take it out again.
+        // After a failure, nobody would take the request out again.
         if state.failed.is_none() {
             state.requests.push_back(Request { at, what, answer: Arc::clone(&answer) });
         }
-        // A different one first each time, so that all are used equally.
+        // Start with a different store each time, so that all are used equally.
         state.asked = state.asked.wrapping_add(1);
         let first = state.asked % self.sources.len().max(1);
         drop(state);
@@ -240,14 +241,15 @@ impl Shared {
         Pending(answer)
     }
 
-    /// For the task of a store: what a call asks next.
+    /// For a store's task: returns the next request of a call.
     pub(crate) fn next_request(&self, at: usize) -> Option<Request> {
         let mut state = self.state.get();
         let position = state.next_for(at)?;
         state.requests.remove(position)
     }
 
-    /// For a store's task: how many numbers the next call wants, if it wants at most `most` and nothing else.
+    /// For a store's task: returns how many numbers the next call wants, if it wants at most `most` and
+    /// nothing else.
     pub(crate) fn next_run_of(&self, at: usize, most: u64) -> Option<(Request, u64)> {
         let mut state = self.state.get();
         let position = state.next_for(at)?;
@@ -257,12 +259,12 @@ impl Shared {
         }
     }
 
-    /// For the task of a store: whether a call asks something.
+    /// For a store's task: returns true if a call has a request.
     pub(crate) fn has_request(&self, at: usize) -> bool {
         self.state.get().next_for(at).is_some()
     }
 
-    /// For the task of a store.
+    /// For a store's task: answers calls.
     pub(crate) fn answer(&self, answers: impl IntoIterator<Item = (Request, Result<Answer, Trouble>)>) {
         let mut is_removed = false;
         for (request, answer) in answers {
@@ -272,7 +274,7 @@ impl Shared {
         self.state.change(|state| state.is_removed |= is_removed);
     }
 
-    /// For the task of a store: it was looked at, and has nothing of another kind.
+    /// For a store's task: notes that the store was checked, and has nothing of another kind.
     pub(crate) fn saw(&self, at: usize) {
         self.state.change(|state| {
             if let Some(source) = state.sources.get_mut(at) {
@@ -290,9 +292,9 @@ impl Shared {
         self.state.get().sources.iter().all(|source| source.is_seen)
     }
 
-    /// For the task of a store: it gave numbers, or why not.
+    /// For a store's task: notes that the store gave numbers, or why it gave none.
     pub(crate) fn gave(&self, at: usize, given: Result<(), Trouble>) {
-        // If no number is in hand, this answer alone wakes a call, and no call twice.
+        // If no number is in hand, this answer alone wakes a call, and no call is woken twice.
         let is_known = |of: &SourceState| of.is_open && of.trouble.is_none();
         if self.step.is_none() && given.is_ok() && self.state.get().sources.get(at).is_some_and(is_known) {
             return;
@@ -305,7 +307,7 @@ impl Shared {
         });
     }
 
-    /// For the task of a store: it has ended. The last one's end is the counter's.
+    /// For a store's task: notes that the task has ended. The counter ends with its last task.
     pub(crate) fn end(&self, at: usize) {
         self.state.change(|state| {
             if let Some(source) = state.sources.get_mut(at) {
@@ -317,7 +319,7 @@ impl Shared {
         }
     }
 
-    /// Ends: tells the calls, and its stores' tasks.
+    /// Ends the counter, and tells the calls and the stores' tasks.
     pub(crate) fn fail(&self, error: Error) {
         self.state.change(|state| {
             state.failed = Some(error);
@@ -330,7 +332,8 @@ impl Shared {
         self.failure().is_some()
     }
 
-    /// The error of its calls after somebody removed it. The next open under this name creates another counter.
+    /// Returns the error for the counter's calls after somebody removed it. The next open under this name
+    /// creates another counter.
     pub(crate) fn removed(&self) -> Option<Error> {
         let error = |source: &Source| {
             let (name, address) = (&source.counter.name, &source.address);
@@ -338,7 +341,7 @@ impl Shared {
         };
         let state = self.state.get();
         let mut sources = self.sources.iter().zip(&state.sources);
-        // If another process removed it, the numbers in hand are still issued.
+        // If another process removed the counter, the numbers in hand are still issued.
         let is_removed = state.is_removed
             || (self.in_hand() == 0
                 && sources.all(|(source, of)| of.final_trouble().is_some_and(|it| it == error(source))));
@@ -349,34 +352,35 @@ impl Shared {
         self.state.get().failed
     }
 
-    /// Waiting calls check whether they are closed.
+    /// Wakes the waiting calls, which check whether they are closed.
     pub(super) fn tell_waiting(&self) {
         self.state.change(|_| {});
     }
 
-    /// Whether a store has given numbers, or one will not.
+    /// Returns a result once a store has given numbers, or will give none.
     pub(super) fn opened(&self) -> Option<Result<(), Error>> {
         let state = self.state.get();
         if let Some(error) = state.failed {
             return Some(Err(error));
         }
-        // Whatever the store says by now, these are issued.
+        // Whatever the store says by now, the numbers in hand are issued.
         if self.in_hand() > 0 {
             return Some(Ok(()));
         }
         let final_troubles = || state.sources.iter().filter_map(SourceState::final_trouble);
-        // The stores of another list must not be used at all.
+        // Stores of another list must not be used at all.
         if let Some(refused) = final_troubles().find(|error| error.code() == ErrorCode::InvalidOption) {
             return Some(Err(refused));
         }
-        // With other systems' tables, none gives numbers until all were checked.
+        // Stores with other systems' tables give no numbers until all were checked.
         if state.sources.iter().any(|source| source.is_seen) {
             let mut unseen = state.sources.iter().filter(|source| !source.is_seen);
             if let Some(error) = unseen.find_map(SourceState::final_trouble) {
                 return Some(Err(error));
             }
         }
-        // A store that refuses is skipped, like a dead one. A new counter needs all its stores once, so none is open yet.
+        // A store that refuses is skipped, like a store that is down. A new counter needs all its stores
+        // once, so none is open yet.
         let mut open = state.sources.iter().filter(|source| source.final_trouble().is_none());
         if open.any(|source| source.is_open) {
             return Some(Ok(()));
@@ -385,7 +389,7 @@ impl Shared {
         (final_troubles().count() == state.sources.len()).then_some(Err(error))
     }
 
-    /// Why there are no numbers, if that goes for all stores.
+    /// Returns why there are no numbers, if this is true for all stores.
     pub(super) fn trouble(&self, is_final: bool) -> Option<Error> {
         let state = self.state.get();
         if state.failed.is_some() {
@@ -397,7 +401,7 @@ impl Shared {
         (is_so(Some(first)) && troubles.all(is_so)).then_some(first.error)
     }
 
-    /// Why a counter of several stores has not begun.
+    /// Returns why a counter with several stores has not begun.
     pub(super) fn unseen(&self) -> Option<Error> {
         let state = self.state.get();
         if state.sources.iter().any(|source| source.is_open) {
@@ -451,14 +455,15 @@ impl Shared {
 }
 
 impl SourceState {
-    /// Why it gives nothing, if waiting does not help.
+    /// Returns why the store gives no numbers, if waiting does not help.
     fn final_trouble(&self) -> Option<Error> {
         self.trouble.filter(|trouble| trouble.is_final).map(|trouble| trouble.error)
     }
 }
 
 impl State {
-    /// The position of the first request that this store may answer. Drops those whose calls have given up.
+    /// Returns the position of the first request that this store may answer. Drops requests whose calls have
+    /// given up.
     fn next_for(&mut self, at: usize) -> Option<usize> {
         loop {
             let is_for_it = |request: &Request| request.at.is_none_or(|only| only == at);
@@ -472,13 +477,13 @@ impl State {
 }
 
 impl Request {
-    /// Whether the call has not given up.
+    /// Returns true if the call has not given up.
     pub(crate) fn is_waited_for(&self) -> bool {
         Arc::strong_count(&self.answer) > 1
     }
 }
 
-/// An answer to come.
+/// An answer that is yet to come.
 #[derive(Debug)]
 pub(super) struct Pending(Arc<Mutex<Option<Result<Answer, Trouble>>>>);
 
@@ -520,7 +525,7 @@ mod tests {
             let options = CounterOptions::new("orders").store("redis://one").store("redis://two");
             let orders = Shared::new(&options).unwrap();
             orders.gave(bad, Err(refuses));
-            // The other one has not answered.
+            // The other store has not answered.
             assert_eq!(orders.opened(), None);
             orders.gave(good, Err(is_down));
             assert_eq!(orders.opened(), None);
@@ -528,7 +533,7 @@ mod tests {
             assert_eq!(orders.opened(), Some(Ok(())));
             orders.gave(good, Err(refuses));
             assert_eq!(orders.opened(), Some(Err(error)));
-            // No store gives numbers from a list that is not the counter's.
+            // No store gives numbers from a list that does not belong to the counter.
             orders.gave(good, Ok(()));
             let other = invalid("it is store 1 of 3");
             orders.gave(bad, Err(Trouble { error: other, is_final: true }));
@@ -536,7 +541,7 @@ mod tests {
         }
     }
 
-    /// With other systems' tables, none gives numbers until all were checked.
+    /// Stores with other systems' tables give no numbers until all were checked.
     #[test]
     fn one_row_that_cannot_be_had_stops_all() {
         let options = CounterOptions::new("orders")

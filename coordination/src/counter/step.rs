@@ -1,15 +1,15 @@
-//! How many numbers a segment has.
+//! The size of the segments.
 
 use core::time::Duration;
 
-/// The first segment.
+/// The size of the first segment.
 const FIRST: u64 = 100;
-/// The largest that is chosen by the rate.
+/// The largest size that is chosen by the rate.
 const LARGEST: u64 = 1_000_000;
 /// How long a segment should last.
 const LASTS: Duration = Duration::from_secs(600);
 
-/// How many numbers a segment has: a fixed number, or according to the rate of use.
+/// The size of the segments: a fixed number, or a number that follows the rate of use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     Fixed(u64),
@@ -19,15 +19,15 @@ pub(crate) enum Step {
 impl Step {
     pub(crate) const AUTO: Self = Self::Auto { present: FIRST, was_quiet: false };
 
-    /// Of the next segment.
+    /// Returns the size of the next segment.
     pub(crate) const fn present(self) -> u64 {
         match self {
             Self::Fixed(step) | Self::Auto { present: step, .. } => step,
         }
     }
 
-    /// The step after `used` numbers were used `within` a time: at most twice the last one, and half of it once two steps in a
-    /// row could have been that small.
+    /// Returns the step after `used` numbers were used `within` a time. It is at most twice the last step,
+    /// and half of that step once two steps in a row could have been that small.
     #[must_use]
     pub(crate) fn after(self, used: u64, within: Duration) -> Self {
         let Self::Auto { present, was_quiet } = self else { return self };
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn it_doubles_up_to_ten_minutes_of_numbers() {
-        // 50 a second: 30,000 last ten minutes.
+        // At 50 a second, 30,000 numbers last ten minutes.
         let steps = presents(Step::AUTO, &[(10, 0); 5]);
         assert_eq!(steps, [200, 400, 800, 1600, 3200]);
         let steps = presents(Step::AUTO, &[(50, 1); 12]);
@@ -67,7 +67,7 @@ mod tests {
     fn it_has_a_largest() {
         let steps = presents(Step::AUTO, &[(u64::MAX, 0); 20]);
         assert_eq!(steps[12..16], [819_200, 1_000_000, 1_000_000, 1_000_000]);
-        // 1,667 a second is the highest rate at which that lasts ten minutes.
+        // 1,667 a second is the highest rate at which the largest segment lasts ten minutes.
         let steps = presents(Step::Auto { present: LARGEST, was_quiet: false }, &[(1_000_000, 600); 3]);
         assert_eq!(steps, [LARGEST; 3]);
     }

@@ -1,12 +1,13 @@
-//! Every history of two processes, one record and a store that loses what it acknowledged: no number is given twice among those that
-//! reach the store within 8 s of a loss.
+//! Searches every history of two processes, one record and a store that loses what it acknowledged. No number
+//! is given twice among the processes that reach the store within 8 s of a loss.
 //!
-//! A breadth-first search over all states, with the decisions that a process makes. Numbers count as used as soon as they are
-//! in hand. A request is carried out at any time after the decision to send it; by then, its process may have given up on it,
-//! or be gone. The numbers of a process that was cut off for too long, or is gone, may repeat. But such a process issues none
-//! itself after it has received an answer, unless a second loss removes the record that would have told it.
+//! This is a breadth-first search over all states, and it uses the decisions that a process makes. Numbers
+//! count as used as soon as they are in hand. A request is carried out at any time after the decision to send
+//! it; by then, its process may have given up on it, or be gone. The numbers of a process that was cut off
+//! for too long, or is gone, may repeat. But such a process issues no such number itself after it has
+//! received an answer, unless a second loss removes the record that would have told it.
 //!
-//! When a rule is removed, the search must find a broken promise.
+//! If a rule is removed, the search must find a broken promise.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -15,22 +16,22 @@ use std::time::Instant;
 
 use super::*;
 
-/// How much may happen in a history.
+/// How many events of each kind may happen in a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Left {
-    /// Of 4 s.
+    /// Steps of time, of 4 s each.
     ticks: u8,
     reserves: u8,
     losses: u8,
-    /// Requests that a process gave up on: lost, delayed, or carried out without a reply.
+    /// Requests that a process may give up on. They are lost, delayed, or carried out without a reply.
     timeouts: u8,
-    /// Processes that are cut off from the store.
+    /// Processes that may be cut off from the store.
     cuts: u8,
-    /// Processes that end, and start again.
+    /// Processes that may end and start again.
     crashes: u8,
-    /// Processes that give back what they have not used.
+    /// Processes that may give back their unused numbers.
     closes: u8,
-    /// Whether every second reserve asks for one number.
+    /// Whether every second reserve asks for a single number.
     has_small_ones: bool,
 }
 
@@ -42,14 +43,14 @@ struct World {
     now_ms: u64,
     incarnation: u64,
     record: Record,
-    /// What a loss restores.
+    /// The record that a loss restores.
     replica: Record,
-    /// When the store last lost writes; `None` once all processes that are cut off count as late.
+    /// When the store last lost writes, or `None` once all processes that are cut off count as late.
     lost_ms: Option<u64>,
     processes: [Process; 2],
     /// Requests that no process waits for.
     late: Vec<Sent>,
-    /// Numbers that were given to processes that are gone.
+    /// Numbers that were given to processes that are now gone.
     gone: u128,
     versions: u64,
     left: Left,
@@ -59,13 +60,13 @@ struct World {
 struct Process {
     source: Source,
     request: Option<Request>,
-    /// A bit for each number.
+    /// The numbers that were given, one bit for each.
     given: u128,
     in_hand: u128,
     /// Numbers that may also be given to others.
     exempt: u128,
     is_cut_off: bool,
-    /// Whether it finished a go since the last loss.
+    /// Whether the process finished an attempt since the last loss.
     has_looked: bool,
     is_late: bool,
 }
@@ -73,8 +74,8 @@ struct Process {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Sent {
     request: Request,
-    /// For numbers that are given back: the number that the record had, and the store's incarnation. The request is sent after
-    /// a check, on the same connection, so no other server instance carries it out.
+    /// If the request gives numbers back: the record's number and the store's incarnation at that time. The
+    /// request is sent after a check, on the same connection, so no other server instance carries it out.
     given_back_from: Option<(u64, u64)>,
 }
 
@@ -83,17 +84,17 @@ enum Action {
     Tick,
     Look(usize),
     Reserve(usize),
-    /// Its request is carried out, and the reply is received.
+    /// The process's request is carried out, and the reply is received.
     Exchange(usize),
-    /// Its request is carried out, and the reply is lost.
+    /// The process's request is carried out, and the reply is lost.
     LoseReply(usize),
-    /// It gives up on its request, which may still be carried out later.
+    /// The process gives up on its request, which may still be carried out later.
     GiveUp(usize),
     Late(usize),
     CutOff(usize),
     Reconnect(usize),
     Crash(usize),
-    /// It gives this many back.
+    /// The process gives this many numbers back.
     Close(usize, u64),
     Replicate,
     Lose,
@@ -193,7 +194,7 @@ impl Model {
         actions
     }
 
-    /// The result of an action, or the promise that it breaks.
+    /// Returns the state after an action, or the promise that the action breaks.
     fn after(&self, world: &World, action: Action) -> Result<World, &'static str> {
         let mut world = world.clone();
         match action {
@@ -257,7 +258,7 @@ impl Model {
                     if process.in_hand & freed == freed {
                         world.versions = version;
                         process.given &= !freed;
-                        // Its reply may be lost; then it is sent again.
+                        // The reply may be lost, and then the request is sent again.
                         let sent = Sent { request, given_back_from: Some((number, world.incarnation)) };
                         world.late.extend([sent.clone(), sent]);
                     }
@@ -272,7 +273,7 @@ impl Model {
                 world.lost_ms = Some(world.now_ms);
                 for process in &mut world.processes {
                     process.has_looked = false;
-                    // A second loss removes the turn-over that would have told it.
+                    // A second loss removes the turn-over that would have told the process.
                     process.is_late &= process.exempt == 0;
                 }
             }
@@ -282,7 +283,8 @@ impl Model {
         Ok(world)
     }
 
-    /// A read that is sent later shows the state at that time, so it may as well be answered at once.
+    /// Exchanges a process's requests and answers. A read that is sent later shows the state at that time, so
+    /// it may as well be answered at once.
     fn exchange(&self, world: &mut World, at: usize, only_reads: bool) -> Result<(), &'static str> {
         let mut may_ask = !only_reads;
         while let Some(request) = world.processes[at]
@@ -295,7 +297,7 @@ impl Model {
         Ok(())
     }
 
-    /// Another process starts in its place.
+    /// Ends a process, and starts another in its place.
     fn end(&self, world: &mut World, at: usize) {
         let process = &world.processes[at];
         world.gone |= process.given & !process.exempt;
@@ -347,7 +349,7 @@ fn next(version: &mut u64) -> impl FnMut() -> u64 + '_ {
 }
 
 impl World {
-    /// A process that is not cut off checks within 8 s.
+    /// Returns true if time may pass. A process that is not cut off checks within 8 s.
     fn may_tick(&self) -> bool {
         let is_due =
             self.lost_ms.is_some_and(|lost_ms| self.now_ms + TICK_MS >= lost_ms + TURN_OVER_AFTER_MS);
@@ -390,7 +392,7 @@ impl World {
         }
         process.has_looked = true;
         if process.is_late {
-            // From now on it must not issue numbers that others may have.
+            // From now on, the process must not issue numbers that others may have.
             process.is_late = false;
             process.exempt &= !process.in_hand;
         }
@@ -428,7 +430,7 @@ impl World {
         self.versions = names.len() as u64;
     }
 
-    /// The numbers of those that did not reach the store in time may repeat.
+    /// Handles a turn-over: the numbers of processes that did not reach the store in time may repeat.
     fn turned_over(&mut self, text: &str) {
         let turn_overs = |text: &str| Text::read(text).map(|text| text.turn_overs).unwrap_or_default();
         if text == self.record.text || turn_overs(text) == turn_overs(&self.record.text) {
@@ -452,7 +454,7 @@ impl World {
     }
 }
 
-/// Distinguishes states. The standard library's hash takes most of the time in unoptimised builds.
+/// A hash that tells states apart. The standard library's hash takes most of the time in unoptimised builds.
 #[derive(Default)]
 struct Fingerprint(u64);
 
@@ -494,7 +496,7 @@ fn fingerprint(world: &World) -> u64 {
     hasher.finish()
 }
 
-/// How many states there are, and the shortest history that breaks a promise.
+/// Returns the number of states, and the shortest history that breaks a promise.
 fn search(left: Left, skip: u64, without: Option<Rule>) -> (usize, Option<(&'static str, Vec<Action>)>) {
     let model = Model { left, skip, without };
     let start = model.start();
@@ -548,7 +550,7 @@ const fn with_small_ones(left: Left) -> Left {
     Left { has_small_ones: true, ..left }
 }
 
-/// The mutants are found in these.
+/// The search finds the mutants in these settings.
 const LOSS: Left = left([2, 2, 1, 0, 0, 0, 0]);
 
 const SMALL: [Left; 4] =
@@ -602,7 +604,8 @@ fn without_the_raise_some_are() {
     finds_a_fault(LOSS, Rule::RaisesAtOnce);
 }
 
-/// What a history breaks, with and without a rule, for a history that the search would take long to reach.
+/// Returns what a history breaks, with and without a rule. It is for histories that the search would take
+/// long to reach.
 fn breaks(history: &[Action], without: Rule) {
     let replay = |without| {
         let model = Model { left: left([9; 7]), skip: 0, without };
@@ -655,8 +658,8 @@ fn without_the_version_of_what_is_given_back_some_are() {
     );
 }
 
-/// An add compares no version: a copy that arrives late adds again under the same version, and numbers that are given back
-/// belong to another process.
+/// An add compares no version. A copy that arrives late adds again under the same version, and numbers that
+/// are given back then belong to another process.
 #[test]
 fn with_an_add_that_is_sent_again_some_are() {
     use Action::{Close, Exchange, GiveUp, Late, Reserve};

@@ -1,4 +1,4 @@
-//! One store of a counter, as a process knows it: checks, reserves, and numbers that are given back.
+//! One store of a counter, as a process knows it: checks, reserves, and gives numbers back.
 
 #[cfg(test)]
 use super::Rule;
@@ -9,12 +9,13 @@ use super::{
 };
 use crate::counter::segments::Run;
 
-/// The purpose of a go.
+/// The purpose of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Want {
-    /// To find a loss, and to measure how fast the counter advances.
+    /// Finds losses, and measures how fast the counter advances.
     Look,
-    /// This many numbers of the place; fewer if fewer are left, but at least `least`.
+    /// Reserves this many numbers of the place. If fewer are left, takes those, provided there are at least
+    /// `least`.
     Reserve { count: u64, least: u64 },
 }
 
@@ -31,23 +32,24 @@ impl Want {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Next {
     Ask(Request),
-    /// A check may give numbers, too: those whose reply was lost.
+    /// The attempt is over. A check may give numbers, too: those whose reply was lost.
     Done(Option<Run>),
 }
 
-/// One store of a counter. A go is begun, receives the answers, and may be dropped at any time. One go runs at a time.
+/// One store of a counter. An attempt begins, receives the answers, and may be dropped at any time. One
+/// attempt runs at a time.
 ///
-/// After each answer, ask [`has_dropped`](Self::has_dropped) first.
+/// After each answer, call [`has_dropped`](Self::has_dropped) first.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Source {
     pub(super) group: Group,
     place: Place,
     refuses_after_loss: bool,
-    /// The last known contents.
+    /// The contents that are known last.
     pub(super) known: Known,
     /// The record's number after this process's last reserve.
     pub(super) highest: u64,
-    /// The highest number that was seen in the record.
+    /// The highest number that this process has seen in the record.
     pub(super) reach: u64,
     pub(super) loss: Option<Loss>,
     pub(super) has_dropped: bool,
@@ -61,10 +63,10 @@ pub(crate) struct Source {
     pub(super) without: Option<Rule>,
 }
 
-/// A record that gave numbers, or would give them.
+/// A record that gave numbers, or would give some.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Known {
-    /// `None` if it is gone.
+    /// The version, or `None` if the record is gone.
     pub(super) version: Option<u64>,
     pub(super) number: u64,
     pub(super) raw: String,
@@ -83,19 +85,19 @@ pub(super) struct Loss {
 struct Sent {
     version: u64,
     count: u64,
-    /// For the record afterwards.
+    /// The incarnation in the record afterwards.
     incarnation: String,
-    /// Whether the next answer belongs to it.
+    /// Whether the next answer belongs to this request.
     is_next: bool,
     #[cfg(test)]
     request: Request,
 }
 
-/// What an answer shows about a request that hands out numbers.
+/// The fate of a request that hands out numbers, as an answer shows it.
 enum Landed {
     Not,
     Gave(Run),
-    /// It must be written again.
+    /// The record must be written again.
     Unconfirmed(Record),
 }
 
@@ -107,10 +109,10 @@ struct Newest {
     raw: String,
 }
 
-/// What the present record permits.
+/// The actions that the present record permits.
 pub(super) enum Found {
     Gives,
-    /// This must be written first.
+    /// The record must first be raised.
     Raise {
         number: u64,
         text: Text,
@@ -121,7 +123,7 @@ pub(super) enum Found {
 }
 
 impl Source {
-    /// For a complete record. It is checked before it gives anything.
+    /// Creates the state for a complete record. The record is checked before it gives anything.
     pub(crate) fn new(group: Group, record: &Record, text: Text, refuses_after_loss: bool) -> Self {
         let (version, raw) = (Some(record.version), record.text.clone());
         Self {
@@ -144,7 +146,7 @@ impl Source {
         }
     }
 
-    /// The first request of a go.
+    /// Returns the first request of an attempt.
     pub(crate) fn begin(&mut self, want: Want, random: Random<'_>) -> Request {
         self.want = want;
         self.requests = 1;
@@ -166,13 +168,13 @@ impl Source {
         }
     }
 
-    /// Whether the store lost writes, and numbers cannot continue yet.
+    /// Returns true if the store lost writes, and numbers cannot continue yet.
     pub(crate) const fn has_lost(&self) -> bool {
         self.loss.is_some()
     }
 
-    /// Whether this process must first drop its numbers in hand from this store: others may have been given the same numbers,
-    /// and `numbers_may_repeat` is logged. Returns true once.
+    /// Returns true if this process must first drop its numbers in hand from this store, and log
+    /// `numbers_may_repeat`: others may have been given the same numbers. Returns true once.
     #[must_use]
     pub(crate) fn has_dropped(&mut self) -> bool {
         core::mem::take(&mut self.has_dropped)
@@ -191,7 +193,7 @@ impl Source {
             Landed::Gave(run) if self.want.least() <= run.count => return Ok(Next::Done(Some(run))),
             #[cfg(test)]
             Landed::Gave(run) if !self.has(Rule::PassesOverTooFew) => return Ok(Next::Done(Some(run))),
-            // Fewer than this go needs: they are skipped, and are not given back.
+            // The numbers are too few for this attempt. They are skipped, and are not given back.
             Landed::Gave(_) => self.newest = None,
             Landed::Unconfirmed(new) => {
                 let (group, name, expected) = (self.group.clone(), NAME.into(), Some(new.version));
@@ -221,15 +223,17 @@ impl Source {
         }
     }
 
-    /// Whether an answer shows the record as the last numbers left it, in the server instance that it names.
+    /// Returns true if an answer shows the record as the last numbers left it, in the server instance that
+    /// the record names.
     pub(crate) fn may_give_back(&self, received: &Received, kept_all: KeptAll<'_>) -> bool {
         let newest = self.newest.as_ref().map(|newest| newest.version);
         let is_newest = received.record.as_ref().is_some_and(|record| Some(record.version) == newest);
         is_newest && self.known.text.is_under(&received.incarnation, kept_all)
     }
 
-    /// The rest of the last numbers, `unused` of this place, goes back: nobody was given any since. Send it once the process
-    /// takes no more of them, after [`may_give_back`](Self::may_give_back), and again, unchanged, if its reply is lost.
+    /// Returns the request that gives back the rest of the last numbers, `unused` numbers of this place,
+    /// since nobody was given any after them. Send it once the process takes no more of them, after
+    /// [`may_give_back`](Self::may_give_back). If its reply is lost, send it again, unchanged.
     pub(crate) fn give_back(&self, unused: u64, random: Random<'_>) -> Option<Request> {
         let newest = self.newest.as_ref()?;
         if unused == 0 || self.loss.is_some() || newest.raw != self.known.raw {
@@ -239,7 +243,7 @@ impl Source {
         Some(write(&self.group, Some(newest.version), number, &self.known.text, random))
     }
 
-    /// What this shows about the request that was sent.
+    /// Judges what an answer shows about the request that was sent.
     fn take_sent(&mut self, received: &Received, kept_all: KeptAll<'_>) -> Landed {
         let Some(sent) = self.sent.take() else { return Landed::Not };
         let landed = received.record.as_ref().filter(|record| record.version == sent.version);
@@ -251,7 +255,7 @@ impl Source {
         };
         self.is_after_unknown = false;
         if record.text != self.known.raw {
-            // Its own turn-over, so it missed none.
+            // This process turned the record over itself, so it missed no turn-over.
             let Ok(text) = Text::read(&record.text) else { return Landed::Not };
             self.known.text = text;
             self.known.raw.clone_from(&record.text);
@@ -263,7 +267,8 @@ impl Source {
             return Landed::Not;
         }
         if !sent.is_next {
-            // A read that shows it says nothing about the replicas that must have it. So it is written again, unchanged.
+            // A read that shows the write says nothing about the replicas that must have it, so the record is
+            // written again, unchanged.
             self.sent = Some(Sent { is_next: true, ..sent });
             return Landed::Unconfirmed(record.clone());
         }
@@ -340,7 +345,7 @@ impl Source {
         });
     }
 
-    /// How many numbers are asked for.
+    /// Returns how many numbers to request.
     fn count_above(&self, number: u64, count: u64, least: u64) -> Result<u64, Refusal> {
         let count = if self.is_after_unknown { count.min(AFTER_UNKNOWN) } else { count };
         let left = limit(self.place).saturating_sub(number) / self.place.count.max(1);
@@ -348,7 +353,7 @@ impl Source {
         if left < least { Err(Refusal::End) } else { Ok(count.max(least).min(left)) }
     }
 
-    /// The end of a check of a record that gives numbers.
+    /// Ends a check of a record that gives numbers.
     fn looked(&mut self, received: &Received, random: Random<'_>) -> Result<Next, Refusal> {
         let Known { version, number, ref text, .. } = self.known;
         let skip = self.looks.saw(number, text, received.elapsed_ms);
@@ -382,7 +387,7 @@ type RenameAll<'a> = &'a dyn Fn(&mut Request, &mut dyn FnMut(&mut u64));
 
 #[cfg(test)]
 impl Source {
-    /// For the model: see there.
+    /// For the model, which explains it.
     pub(super) fn forget_what_is_not_read(
         &mut self,
         gives_back: bool,

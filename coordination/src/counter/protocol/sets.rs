@@ -1,5 +1,6 @@
-//! Every history of two processes that open a counter on several stores, crash at any point, and leave requests that take
-//! effect late: no two stores give the same number, and no store begins a second time.
+//! Searches every history of two processes that open a counter on several stores, crash at any point, and
+//! leave requests that take effect late. No two stores may give the same number, and no store may begin a
+//! second time.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,11 +9,11 @@ use super::*;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct World {
     stores: Vec<Option<Record>>,
-    /// How often each lost everything.
+    /// How many times each store lost everything.
     losses: Vec<u8>,
     openers: [Opener; 2],
     late: Vec<(usize, Request)>,
-    /// Which store gave numbers: under which ID, and at which place.
+    /// The stores that gave numbers, with the ID and the place under which they did.
     gave: BTreeMap<usize, (String, u64, u64)>,
     versions: u64,
     crashes: u8,
@@ -37,9 +38,9 @@ enum Doing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     Exchange(usize),
-    /// Its request takes effect, and it starts again.
+    /// The opener's request takes effect, and the opener starts again.
     LoseReply(usize),
-    /// Its request takes effect later or never, and it starts again.
+    /// The opener's request takes effect later or never, and the opener starts again.
     Crash(usize),
     Late(usize),
     /// A store loses everything.
@@ -141,7 +142,7 @@ impl Model {
                     return Err("two stores give one number");
                 }
             }
-            // A store's lost record is created again from its first number.
+            // A store's lost record would be created again from its first number.
             if world.gave.insert(store, gives).is_some() && text.incarnation != "0" {
                 return Err("a store begins a second time");
             }
@@ -149,7 +150,7 @@ impl Model {
         Ok(())
     }
 
-    /// Whether one process ends up with the whole counter if nothing else happens.
+    /// Returns true if one process ends up with the whole counter if nothing else happens.
     fn finishes(&self, world: &World, list: &'static [usize]) -> bool {
         let mut world = world.clone();
         world.openers[0] = self.opener(list, &mut world.versions);
@@ -205,7 +206,7 @@ fn actions(world: &World) -> Vec<Action> {
     }
     actions.extend((0..world.late.len()).map(Action::Late));
     if world.wipes > 0 {
-        // For a store that has given numbers: for another, it is the same as a crash.
+        // Only stores that have given numbers are wiped: for others, a wipe is the same as a crash.
         let given = |at: &usize| world.stores[*at].is_some() && world.gave.contains_key(at);
         actions.extend((0..world.stores.len()).filter(given).map(Action::Wipe));
     }
@@ -259,7 +260,7 @@ fn finds_a_fault(lists: [&'static [usize]; 2], limits: [u8; 2], without: Rule) {
 }
 
 const SAME: [&[usize]; 2] = [&[0, 1], &[0, 1]];
-/// When opened at the same instant on empty stores, these repeated numbers.
+/// If opened at the same instant on empty stores, these lists once repeated numbers.
 const LONGER: [&[usize]; 2] = [&[0, 1], &[0, 1, 2]];
 const TURNED: [&[usize]; 2] = [&[0, 1], &[1, 0]];
 const ONE_OF_TWO: [&[usize]; 2] = [&[0, 1], &[1]];
@@ -296,7 +297,7 @@ fn where_no_id_is_adopted_a_set_stays_incomplete() {
     finds_a_fault(SAME, [1, 0], Rule::AdoptsTheId);
 }
 
-/// By a process that looked before the loss.
+/// A process that looked before the loss marks the record.
 #[test]
 fn where_what_was_made_after_a_loss_is_marked_it_begins_again() {
     finds_a_fault(SAME, [0, 1], Rule::MarksWhatStood);
@@ -307,13 +308,14 @@ fn where_what_is_lost_is_made_again_it_begins_again() {
     finds_a_fault(SAME, [0, 1], Rule::AbsentIsLost);
 }
 
-/// Then a process that looked before the others were done leaves a store out for good.
+/// Without the rule, a process that looked before the others were done leaves a store out for good.
 #[test]
 fn what_is_absent_is_read_again() {
     let has_left_out = |without| {
         let model = Model { without };
         let mut world = model.start(SAME, 0, 0);
-        // The second sees that the second store has nothing, and then the first store after the counter is complete.
+        // The second opener sees that the second store has nothing, and sees the first store after the
+        // counter is complete.
         let Doing::Asking(place, request) = world.openers[1].doing.clone() else { panic!() };
         let of_first = carry_out(&mut world.stores[0].clone(), 0, &request);
         let mut late = world.openers[1].clone();

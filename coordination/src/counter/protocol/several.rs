@@ -1,12 +1,13 @@
-//! All stores of a counter: opening, raising and removing it.
+//! All stores of a counter: opens, raises and removes it.
 //!
-//! The first store decides: a record is created there, and then in the others, in order and under its ID. None of these is
-//! complete yet. When all of them exist, each is marked as complete. So two processes that open the counter with different
-//! stores meet at one of them before either has numbers. A record that gives numbers is complete, and shows that all of them
-//! once existed: if one is missing then, it is lost. The same goes for a record that is missing while one at a later place
-//! exists, since they are created and marked in order: the first may have been marked, and have given numbers, before it was
-//! lost. A mark names the versions of all records that existed, so that no record is marked that a slow process created after a
-//! loss.
+//! The first store decides: a record is created there, and then in the others, in order and under the same
+//! ID. None of these records is complete yet. When all of them exist, each is marked as complete. So two
+//! processes that open the counter with different lists of stores meet at one of the stores before either has
+//! numbers. A record that gives numbers is complete, and shows that all records once existed: if one is
+//! missing then, it is lost. A record is also lost if it is missing while one at a later place exists, since
+//! records are created and marked in order: the missing record may have been marked, and have given numbers,
+//! before it was lost. A mark names the versions of all records that existed, so that no record is marked
+//! that a slow process created after a loss.
 
 #[cfg(test)]
 use super::Rule;
@@ -15,21 +16,23 @@ use super::{
     limit, new_id, read, rounded_up, write,
 };
 
-/// What to do on all stores.
+/// The purpose of a procedure on all stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Purpose {
-    /// Creates the counter if there is none. No number is below `start`.
+    /// Creates the counter if it does not exist. No number is below `start`.
     Open { start: u64 },
-    /// No number up to this is issued any more. If a store lost writes, numbers continue, and lost records are created again.
+    /// Stops all numbers up to this one from being issued. If a store lost writes, numbers continue, and lost
+    /// records are created again.
     Raise { number: u64 },
-    /// A store that is down keeps its record: the counter is removed once all stores have answered.
+    /// Removes the counter. A store that is down keeps its record, so the counter is removed once all stores
+    /// have answered.
     Remove,
 }
 
 /// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Of this store.
+    /// Sends a request to this store.
     Ask(usize, Request),
     Done,
 }
@@ -37,27 +40,29 @@ pub(crate) enum Step {
 /// The state of one store at the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// It gives numbers.
+    /// The store gives numbers.
     Gives(Record, Text),
-    /// It lost its record, and is left out until somebody raises the counter.
+    /// The store lost its record, and is left out until somebody raises the counter.
     Lost,
-    /// It could not be reached. The others continue.
+    /// The store could not be reached. The others continue.
     Down,
-    /// There is no counter, or none yet.
+    /// The store has no counter, or none yet.
     None,
 }
 
-/// A go on all stores of a counter. If one fails, begin again: the next one finds how far this one got.
+/// An attempt on all stores of a counter. If one fails, begin again: the next attempt finds how far this one
+/// got.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Procedure {
     purpose: Purpose,
-    /// Whether an earlier go wrote something and got no confirmation: records that are already as wanted are written again.
+    /// Whether an earlier attempt wrote something and got no confirmation. Records that are already as wanted
+    /// are then written again.
     is_again: bool,
     has_written: bool,
-    /// For the counter, if this creates it.
+    /// The counter's ID, if this procedure creates the counter.
     id: String,
     stores: Vec<One>,
-    /// How many answers there were.
+    /// How many answers have been received.
     pub(super) answers: u32,
     requests: u32,
     #[cfg(test)]
@@ -68,7 +73,7 @@ pub(crate) struct Procedure {
 struct One {
     group: Group,
     seen: Seen,
-    /// Raised or removed.
+    /// Whether the record was raised or removed.
     is_done: bool,
 }
 
@@ -80,19 +85,20 @@ enum Seen {
     There { record: Option<(Record, Text)>, incarnation: String, is_under: bool, answer: u32 },
 }
 
-/// A store's contents, in the light of the others.
+/// A store's contents, as judged together with the other stores' contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Has<'a> {
     Unknown,
     Down,
-    /// Nothing, or a tombstone.
+    /// The store has nothing, or a tombstone.
     None(Option<&'a (Record, Text)>),
     Incomplete(&'a (Record, Text)),
     Complete(&'a (Record, Text)),
 }
 
 impl Procedure {
-    /// `groups`: the counter's, in each of its stores. `is_again`: one before that [wrote](Self::has_written) failed.
+    /// `groups` are the counter's groups in each of its stores. `is_again` means that an earlier attempt
+    /// [wrote](Self::has_written) something and failed.
     pub(crate) fn new(purpose: Purpose, is_again: bool, groups: Vec<Group>, random: Random<'_>) -> Self {
         let one = |group| One { group, seen: Seen::NotAsked, is_done: false };
         Self {
@@ -108,7 +114,7 @@ impl Procedure {
         }
     }
 
-    /// A store's answer, or the news that it could not be reached.
+    /// Takes a store's answer, or the news that the store could not be reached.
     pub(crate) fn answered(
         &mut self,
         at: usize,
@@ -155,12 +161,12 @@ impl Procedure {
         self.purpose
     }
 
-    /// Whether anything was written, or may have been.
+    /// Returns true if anything was written, or may have been.
     pub(crate) const fn has_written(&self) -> bool {
         self.has_written
     }
 
-    /// What may be done with a store.
+    /// Returns what may be done with a store.
     pub(crate) fn standing(&self, at: usize) -> Standing {
         let gives = |(record, text): &(Record, Text)| {
             if text.place() == self.place(at) {
@@ -186,11 +192,11 @@ impl Procedure {
         for (at, has) in self.all() {
             match has {
                 Has::Complete((_, text)) => self.check(at, text, &of.id)?,
-                // Somebody was about to mark it.
+                // Somebody was about to mark this record.
                 Has::Incomplete((record, text)) if text.id == of.id && self.has_stood(at, record, of) => {
                     return Ok(self.mark(at, record, text, of.stood.clone(), random));
                 }
-                // It may have been created since.
+                // The record may have been created since.
                 Has::None(_) if self.shown(at) < shown && self.has_rule_to_read_again() => {
                     return Ok(self.reads(at));
                 }
@@ -204,7 +210,7 @@ impl Procedure {
         Ok(Step::Done)
     }
 
-    /// There is no complete record.
+    /// Creates the counter if there is no complete record.
     fn make(&self, start: u64, random: Random<'_>) -> Result<Step, Refusal> {
         let found = || self.all().filter_map(|(at, has)| has.incomplete().map(|(_, text)| (at, text)));
         let id = found().next().map_or(&self.id, |(_, text)| &text.id);
@@ -230,7 +236,7 @@ impl Procedure {
     fn make_one(&self, at: usize, id: &str, start: u64, random: Random<'_>) -> Step {
         let place = self.place(at);
         let mut text = Text::new(id.to_owned(), place, self.incarnation(at));
-        // A single store has nobody to wait for.
+        // A single store does not wait for others.
         text.complete = place.count == 1;
         let tombstone = self.all().nth(at).and_then(|(_, has)| has.tombstone());
         if let Some((_, before)) = tombstone {
@@ -239,7 +245,7 @@ impl Procedure {
                 text.remove(&before.id);
             }
         }
-        // So that its first number is the lowest at its place that is not below the start.
+        // With this, the store's first number is the lowest at its place that is not below the start.
         let lowest = if place.index == 0 { place.count } else { place.index };
         let number = rounded_up(start.saturating_sub(lowest), place).unwrap_or(limit(place));
         self.writes(at, tombstone.map(|(record, _)| record.version), number, &text, random)
@@ -250,14 +256,14 @@ impl Procedure {
         self.writes(at, Some(record.version), record.number, &text, random)
     }
 
-    /// What [`Text::stood`] says about the records as they were seen.
+    /// Returns the text of [`Text::stood`] for the records as they were seen.
     fn versions(&self) -> Vec<String> {
         let version =
             |(_, has): (usize, Has<'_>)| has.incomplete().map(|(record, _)| record.version.to_string());
         self.all().map(|has| version(has).unwrap_or_default()).collect()
     }
 
-    /// Whether this record existed when another one was marked as complete.
+    /// Returns true if this record existed when another one was marked as complete.
     #[cfg_attr(not(test), allow(clippy::unused_self))]
     fn has_stood(&self, at: usize, record: &Record, marked: &Text) -> bool {
         #[cfg(test)]
@@ -276,7 +282,7 @@ impl Procedure {
         for (at, has) in self.all() {
             match has {
                 Has::Complete((_, text)) => self.check(at, text, &of.id)?,
-                // It gives way to a complete set.
+                // An incomplete record gives way to a complete set.
                 Has::Incomplete((_, text)) if !of.complete => self.check(at, text, &of.id)?,
                 _ => {}
             }
@@ -313,7 +319,7 @@ impl Procedure {
                     let mut text = Text::new(of.id.clone(), place, incarnation.clone());
                     text.turn_over(&incarnation, wanted.saturating_add(1));
                     text.removed = before.map(|(_, text)| text.removed.clone()).unwrap_or_default();
-                    // A start may be higher.
+                    // The incomplete record's start may be higher.
                     let number = other.incomplete().map_or(wanted, |(record, _)| record.number.max(wanted));
                     (before.map(|(record, _)| record.version), number, text)
                 }
@@ -325,7 +331,8 @@ impl Procedure {
         Ok(Step::Done)
     }
 
-    /// In order, since a process that marks the set as complete also begins with the first.
+    /// Removes the records in order, since a process that marks the set as complete also begins with the
+    /// first.
     fn remove(&self, random: Random<'_>) -> Result<Step, Refusal> {
         // A tombstone in one store names the counter that others still have.
         let named =
@@ -338,14 +345,14 @@ impl Procedure {
                 }
             }
         } else {
-            // If it belongs to another list, it may be complete in a store that is not asked.
+            // If the record belongs to another list, it may be complete in a store that is not asked.
             for (at, has) in self.all() {
                 if let Has::Incomplete((_, text)) = has {
                     self.check(at, text, &text.id)?;
                 }
             }
             if !self.stores.iter().any(|one| one.is_done) {
-                // A record that is incomplete here may be complete there.
+                // A record that is incomplete here may be complete in a store that cannot be reached.
                 self.check_reachable()?;
             }
         }
@@ -360,7 +367,7 @@ impl Procedure {
         Ok(self.writes(at, Some(record.version), record.number, &text, random))
     }
 
-    /// None of the stores that answered has the counter any more.
+    /// Handles a counter that none of the stores that answered has any more.
     fn removed(&self) -> Result<Step, Refusal> {
         for (at, (one, (_, has))) in self.stores.iter().zip(self.all()).enumerate() {
             if let (false, true, Some((record, _))) = (one.is_done, self.is_again, has.tombstone()) {
@@ -370,7 +377,7 @@ impl Procedure {
         if !self.stores.iter().any(|one| one.is_done) {
             return Err(Refusal::NotThere);
         }
-        // The processes that reach it continue there.
+        // Processes that reach the unreachable store would continue there.
         self.check_reachable()?;
         Ok(Step::Done)
     }
@@ -420,7 +427,7 @@ impl Procedure {
         }
     }
 
-    /// The number of the answer that showed a store's contents.
+    /// Returns the number of the answer that showed a store's contents.
     fn shown(&self, at: usize) -> u32 {
         match self.stores.get(at).map(|one| &one.seen) {
             Some(Seen::There { answer, .. }) => *answer,
@@ -428,7 +435,7 @@ impl Procedure {
         }
     }
 
-    /// A complete record, and its store: the one that was seen first.
+    /// Returns a complete record and its store: the one that was seen first.
     fn complete(&self) -> Option<(usize, &(Record, Text))> {
         let complete = self.all().filter_map(|(at, has)| match has {
             Has::Complete(it) => Some((at, it)),
@@ -452,7 +459,7 @@ impl Procedure {
         }
     }
 
-    /// A tombstone in any store removes the counter in all.
+    /// Returns true if the counter is removed. A tombstone in any store removes the counter in all stores.
     fn is_removed(&self, id: &str) -> bool {
         self.stores.iter().any(|one| match &one.seen {
             Seen::There { record: Some((_, text)), .. } => text.has_removed(id),

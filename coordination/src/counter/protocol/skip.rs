@@ -1,20 +1,20 @@
-//! How fast a counter advances, as one process sees it.
+//! Measures how fast a counter advances, as one process sees it.
 
 use super::Text;
 
 const MINUTE_MS: u64 = 60_000;
 
-/// What the checks of the last minute saw, as long as numbers were only handed out and given back.
+/// The checks of the last minute, as long as numbers were only handed out and given back.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Looks {
     incarnation: String,
     raised: u64,
-    /// When, and the record's number.
+    /// The time of each check, and the record's number.
     of: Vec<(u64, u64)>,
 }
 
 impl Looks {
-    /// Another check. Returns the record's new `skip`, if that is larger than its present one.
+    /// Adds a check. Returns the record's new `skip`, if that is larger than its present one.
     pub(super) fn saw(&mut self, number: u64, text: &Text, elapsed_ms: u64) -> Option<u64> {
         if (&self.incarnation, self.raised) != (&text.incarnation, text.raised) {
             self.of.clear();
@@ -34,7 +34,7 @@ impl Looks {
     }
 }
 
-/// Rounds up, by at most an eighth, so that a slowly rising rate seldom changes the record.
+/// Rounds up by at most an eighth, so that a slowly rising rate seldom changes the record.
 fn rounded_up(skip: u64) -> u64 {
     let unit = (skip / 8).checked_next_power_of_two().map_or(1, |it| it / 2).max(1);
     skip.checked_next_multiple_of(unit).unwrap_or(skip)

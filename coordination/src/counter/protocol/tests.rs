@@ -62,7 +62,7 @@ impl Fake {
         }
     }
 
-    /// The first and the last number.
+    /// Reserves numbers, and returns the first and the last.
     fn reserve(&mut self, source: &mut Source, count: u64) -> Result<(u64, u64), Refusal> {
         let run = self.go(source, Want::Reserve { count, least: 1 })?.unwrap();
         Ok((run.first, run.last()))
@@ -77,7 +77,7 @@ impl Fake {
     }
 }
 
-/// `b` is `a` after its first replica came.
+/// `b` is `a` after its first replica was attached.
 fn kept_all(before: &str, now: &str) -> bool {
     before == now || (before, now) == ("a", "b")
 }
@@ -86,7 +86,7 @@ fn group() -> Group {
     Group { namespace: "n".into(), kind: Kind::Counter, name: "orders".into() }
 }
 
-/// A procedure on these stores. Those that are down have the incarnation "".
+/// Runs a procedure on these stores. Stores that are down have the incarnation "".
 fn all(stores: &mut [&mut Fake], purpose: Purpose) -> Result<Vec<Option<Source>>, Refusal> {
     let mut version = stores[0].version() << 8;
     let mut random = || {
@@ -106,7 +106,7 @@ fn all(stores: &mut [&mut Fake], purpose: Purpose) -> Result<Vec<Option<Source>>
     Ok((0..stores.len()).map(source).collect())
 }
 
-/// How often in a row a failed attempt writes.
+/// Returns how many writes a failed attempt makes when it is repeated.
 fn all_again(stores: &mut [&mut Fake], purpose: Purpose) -> Result<usize, Refusal> {
     let mut random = || 1 << 40;
     let mut procedure = Procedure::new(purpose, true, vec![group(); stores.len()], &mut random);
@@ -162,7 +162,7 @@ fn each_store_gives_the_numbers_of_its_place() {
     assert_eq!(first.reserve(&mut even, 3), Ok((2, 6)));
     assert_eq!(second.reserve(&mut odd, 3), Ok((1, 5)));
     assert_eq!(second.reserve(&mut odd, 1), Ok((7, 7)));
-    // Another finds both, and creates neither again.
+    // Another process finds both records, and creates neither again.
     assert!(
         all(&mut [&mut first, &mut second], Purpose::Open { start: 1 }).unwrap().iter().all(Option::is_some)
     );
@@ -198,7 +198,7 @@ fn a_store_that_is_down_at_first_means_no_numbers() {
     assert!(all(&mut [&mut first, &mut second], open).unwrap().iter().all(Option::is_some));
 }
 
-/// The first store had already given numbers, and was lost before the second was marked.
+/// The first store had already given numbers, and its record was lost before the second was marked.
 #[test]
 fn a_record_that_is_lost_while_others_are_incomplete() {
     let (mut first, mut second) = (Fake::new(), Fake::new());
@@ -212,7 +212,8 @@ fn a_record_that_is_lost_while_others_are_incomplete() {
     assert_eq!(second.reserve(sources[1].as_mut().unwrap(), 1), Ok((101, 101)));
 }
 
-/// A process crashed before it marked the first record. Raised under another list, it would be another counter.
+/// A process crashed before it marked the first record. Under another list, a raise would create another
+/// counter.
 #[test]
 fn an_incomplete_record_is_raised_and_removed_at_its_place() {
     let place = Place { index: 0, count: 2 };
@@ -228,14 +229,14 @@ fn an_incomplete_record_is_raised_and_removed_at_its_place() {
         all(&mut [&mut first, &mut second], purpose).unwrap();
         assert_ne!(first.record, incomplete(&text));
     }
-    // Two that were created separately.
+    // The two records were created separately.
     let mut first = Fake { record: incomplete(&text), ..Fake::new() };
     (text.id, text.index) = ("y".into(), 1);
     let mut second = Fake { record: incomplete(&text), ..Fake::new() };
     let done = all(&mut [&mut first, &mut second], raise);
     let refused = Refusal::OtherId { at: 1, found: "y".into(), wanted: "x".into() };
     assert_eq!((done.err(), &second.record), (Some(refused), &incomplete(&text)));
-    // It gives way to a complete set.
+    // The incomplete record gives way to a complete set.
     (text.id, text.index, text.complete) = ("x".into(), 0, true);
     first.record = incomplete(&text);
     let mut sources = all(&mut [&mut first, &mut second], raise).unwrap();
@@ -248,13 +249,13 @@ fn what_is_found_and_too_few_is_passed_over() {
     let mut source = store.open();
     let request = source.begin(Want::Reserve { count: 1, least: 1 }, &mut || store.version());
     store.carry_out(&request);
-    // Another takes the next ones.
+    // Another process takes the next numbers.
     let mut another = store.open();
     let all = Want::Reserve { count: 100, least: 100 };
     let run = store.go(&mut source, all).unwrap().unwrap();
     assert_eq!((run.first, run.count), (2, 100));
     assert_eq!(store.reserve(&mut another, 10), Ok((102, 111)));
-    // And skipped numbers are not given back.
+    // Skipped numbers are not given back either.
     let request = source.begin(Want::Reserve { count: 1, least: 1 }, &mut || store.version());
     store.carry_out(&request);
     let mut request = source.begin(all, &mut || store.version());
@@ -290,9 +291,9 @@ fn a_lost_reply_skips_nothing() {
     lost(&mut store, &mut source);
     assert_eq!(store.reserve(&mut source, 1_000), Ok((1, 1_000)));
     lost(&mut store, &mut source);
-    // A check finds them, too.
+    // A check finds the numbers, too.
     assert_eq!(store.go(&mut source, LOOK).unwrap().map(|run| (run.first, run.last())), Some((1_001, 2_000)));
-    // If others made the outcome unknown, it gives nothing, and the next reserve is small.
+    // If others made the outcome unknown, the reserve gives nothing, and the next reserve is small.
     lost(&mut store, &mut source);
     let mut another = store.open();
     assert_eq!(store.reserve(&mut another, 1), Ok((3_001, 3_001)));
@@ -346,7 +347,8 @@ fn one_that_comes_late_drops_what_it_has() {
     assert!(!a.has_dropped() && !b.has_dropped());
 }
 
-/// Only a lower number shows it, to a process that had a higher one, which marks the record for the others.
+/// Only a lower number shows the loss, to a process that had a higher number. This process marks the record
+/// for the others.
 #[test]
 fn a_loss_without_a_trace() {
     for without in [None, Some(Rule::MarksALossWithoutATrace)] {
@@ -383,7 +385,7 @@ fn a_record_that_is_gone_is_made_again_above() {
     assert_eq!((store.number(), store.text().incarnation.as_str()), (100, ""));
     store.elapsed_ms = 9_000;
     assert_eq!(store.reserve(&mut a, 100), Ok((101, 200)));
-    // A new one was created meanwhile.
+    // A new counter was created meanwhile.
     store.record = None;
     let mut b = store.open();
     assert_eq!(store.reserve(&mut b, 50), Ok((1, 50)));
@@ -452,14 +454,14 @@ fn what_is_removed_ends_those_that_use_it() {
     assert_eq!(first.reserve(&mut a, 1), Err(Refusal::Removed));
     let gone = all(&mut [&mut first, &mut second], Purpose::Remove);
     assert_eq!(gone.err(), Some(Refusal::NotThere));
-    // A reply was lost, or too few replicas confirmed: it is written again.
+    // If a reply was lost, or too few replicas confirmed, the record is written again.
     let again = all_again(&mut [&mut first, &mut second], Purpose::Remove);
     assert_eq!(again.unwrap(), 2);
-    // Under another place, and it still knows.
+    // The tombstone holds even under another place.
     let mut again = first.open();
     assert_eq!(first.reserve(&mut again, 1), Ok((1, 1)));
     assert_eq!(first.go(&mut a, LOOK), Err(Refusal::Removed));
-    // Incomplete ones only if nobody may have completed them.
+    // Incomplete records are removed only if nobody may have completed them.
     let mut third = Fake { incarnation: "", ..Fake::new() };
     let mut text = Text::new("x".into(), Place { index: 0, count: 2 }, "a".into());
     second.record = Some(Record { version: 5, number: 0, text: text.write() });
@@ -472,7 +474,7 @@ fn what_is_removed_ends_those_that_use_it() {
     all(&mut [&mut second, &mut third], Purpose::Remove).unwrap();
 }
 
-/// Processes that reach the store that is down continue.
+/// Processes that reach the store that is down would continue.
 #[test]
 fn it_is_not_removed_while_a_store_is_down() {
     let (mut first, mut second) = (Fake::new(), Fake::new());
@@ -501,8 +503,8 @@ fn a_raise_that_was_not_confirmed_is_written_again() {
     assert_eq!(store.record, before);
 }
 
-/// Two servers take turns: processes that got numbers from the second must not continue with the first as if nothing had
-/// happened.
+/// Two servers take turns. Processes that got numbers from the second must not continue with the first as if
+/// nothing had happened.
 #[test]
 fn a_store_that_comes_back_to_what_it_was() {
     for sees_the_turn_over in [false, true] {
@@ -540,12 +542,12 @@ fn the_end_of_the_numbers() {
     assert_eq!(store.go(&mut a, block), Err(Refusal::End));
     assert_eq!(store.reserve(&mut a, 10), Ok((last - 4, last)));
     assert_eq!(store.reserve(&mut a, 1), Err(Refusal::End));
-    // Never lowered.
+    // A raise never lowers the number.
     all(&mut [&mut store], Purpose::Raise { number: 3 }).unwrap();
     assert_eq!(store.number(), last);
 }
 
-/// 2^63-1 would be the second store's, in a record that is higher.
+/// 2^63-1 would belong to the second store, in a record with a higher number.
 #[test]
 fn the_end_of_the_numbers_of_two_stores() {
     let last = Record::LAST_NUMBER;
@@ -565,7 +567,7 @@ fn the_end_of_the_numbers_of_two_stores() {
     assert_eq!(given(last, None), (end.clone(), end.clone()));
     assert_eq!(given(last - 1, None), (Ok((last - 1, last - 1)), end));
     assert_eq!(given(last - 2, None), (Ok((last - 1, last - 1)), Ok((last - 2, last - 2))));
-    // The first number is the start, whichever store has it.
+    // The first number is the start, whichever store gives it.
     for start in 1..9 {
         let (even, odd) = given(start, None);
         assert_eq!(even.unwrap().0.min(odd.unwrap().0), start);
@@ -586,7 +588,7 @@ fn a_text_that_is_not_known_is_refused() {
         assert!(matches!(Text::read(&text), Err(Refusal::Unreadable { .. })), "{text}");
     }
     assert!(Text::read("").is_err());
-    // Eight turn-overs are named. Before those, nobody knows.
+    // A record names eight turn-overs. What happened before those is unknown.
     let mut late = good.clone();
     (0..8).for_each(|at| late.turn_over("b", 100 + at));
     assert!(!late.repeats(&late.clone(), 500) && late.repeats(&good, 100));

@@ -6,35 +6,36 @@ use serde_json::Value;
 use super::Refusal;
 use crate::store::Place;
 
-/// The form of the text.
+/// The format of the text.
 const FORMAT: u32 = 1;
-/// How many turn-overs, and how many removed counters, a text names.
+/// How many turn-overs, and how many removed counters, a text names at most.
 const MAX_NAMED: usize = 8;
 
 /// The parts of a counter's record besides its number. It changes only by `write`, since `add` compares it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Text {
     pub(super) format: u32,
-    /// Random, for each counter that is created under a name.
+    /// A random ID, new for each counter that is created under a name.
     pub(crate) id: String,
     pub(super) index: u64,
     pub(super) count: u64,
-    /// Whether all stores of the counter have it. Only then does this one give numbers.
+    /// Whether all stores of the counter have its record. Only then does this store give numbers.
     pub(crate) complete: bool,
-    /// The versions of the records in all stores when the first one was marked as complete. No other record is marked: it was
-    /// created after a loss.
+    /// The versions of the records in all stores when the first one was marked as complete. No other record
+    /// is marked, since it was created after a loss.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) stood: Vec<String>,
-    /// The store's incarnation under which numbers are given. A store's is never empty.
+    /// The incarnation under which the store gives numbers. A store's incarnation is never empty.
     pub(crate) incarnation: String,
     /// How many numbers are skipped after a loss.
     #[serde(with = "decimal")]
     pub(crate) skip: u64,
-    /// How often the number was moved other than by handing out or giving back.
+    /// How many times the number was moved other than by handing out or giving back.
     pub(crate) raised: u64,
-    /// The last ones, in order.
+    /// The last turn-overs, in order.
     pub(crate) turn_overs: Vec<TurnOver>,
-    /// The last removed counters with this name: the record is a tombstone if its own ID is among them.
+    /// The last removed counters with this name. If the record's own ID is among them, the record is a
+    /// tombstone.
     pub(crate) removed: Vec<String>,
 }
 
@@ -42,12 +43,12 @@ pub(crate) struct Text {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct TurnOver {
     pub(crate) incarnation: String,
-    /// Before it, no number from here on was issued.
+    /// Before this turn-over, no number from `first` on was issued.
     #[serde(with = "decimal")]
     pub(crate) first: u64,
 }
 
-/// Numbers are texts: many tools have no whole numbers above 2^53.
+/// Numbers are stored as texts, since many tools have no whole numbers above 2^53.
 mod decimal {
     use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
 
@@ -63,7 +64,7 @@ mod decimal {
 }
 
 impl Text {
-    /// Of a new counter.
+    /// Returns the text of a new counter.
     pub(crate) fn new(id: String, place: Place, incarnation: String) -> Self {
         Self {
             format: FORMAT,
@@ -81,7 +82,7 @@ impl Text {
     }
 
     pub(crate) fn write(&self) -> String {
-        // None of its parts can fail to be written.
+        // None of the parts can fail to be written.
         serde_json::to_string(self).unwrap_or_default()
     }
 
@@ -124,12 +125,12 @@ impl Text {
         keep_last(&mut self.removed);
     }
 
-    /// Whether numbers may be given under this incarnation.
+    /// Returns true if numbers may be given under this incarnation.
     pub(crate) fn is_under(&self, incarnation: &str, kept_all: super::KeptAll<'_>) -> bool {
         !self.incarnation.is_empty() && kept_all(&self.incarnation, incarnation)
     }
 
-    /// Numbers from `first` on are given under this incarnation.
+    /// Notes that numbers from `first` on are given under this incarnation.
     pub(crate) fn turn_over(&mut self, incarnation: &str, first: u64) {
         self.complete = true;
         self.raised += 1;
@@ -138,8 +139,8 @@ impl Text {
         keep_last(&mut self.turn_overs);
     }
 
-    /// Whether others may have been given a number up to `highest`, since a process that had those last saw `known`: decided by
-    /// the first turn-over that it missed.
+    /// Returns true if others may have been given a number up to `highest`, since a process that had these
+    /// numbers last saw `known`. The first turn-over that the process missed decides.
     pub(crate) fn repeats(&self, known: &Self, highest: u64) -> bool {
         if self.id != known.id {
             return true;
@@ -147,7 +148,7 @@ impl Text {
         let missed = self.turn_overs.iter().position(|it| !known.turn_overs.contains(it));
         match missed.and_then(|at| Some((at, self.turn_overs.get(at)?))) {
             None => false,
-            // Earlier ones are no longer named.
+            // The record no longer names the earlier turn-overs.
             Some((0, _)) if self.turn_overs.len() == MAX_NAMED => true,
             Some((_, turn_over)) => turn_over.first <= highest,
         }
