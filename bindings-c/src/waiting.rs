@@ -75,8 +75,8 @@ pub unsafe extern "C" fn polyflake_waiting_poll(
         let mut poll =
             |waited| with!(snowflake, snowflake => snowflake.poll_waiting(&mut state, ids, waited));
         let mut polled = poll(waited)?;
-        if let Polled::Disk(bound_move) = polled {
-            if let Err(error) = bound_move.run() {
+        if let Polled::Disk(reservation) = polled {
+            if let Err(error) = reservation.run() {
                 // The call is over and gives up its place: IDs taken for it from now on would go to the next call.
                 *state = Waiting::default();
                 return Err(error.into());

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
-use polyflake::{BoundMove, BuiltinClock, Clock, ClockError, Number, Options, Polled, Snowflake, Waiting};
+use polyflake::{Reservation, BuiltinClock, Clock, ClockError, Number, Options, Polled, Snowflake, Waiting};
 
 use crate::errors::{CoreError, CoreErrorRef, CoreResult, Failure, call, catch, js_error, number, run};
 use crate::layout::{NodeTexts, node_of, pairs};
@@ -74,7 +74,7 @@ pub(crate) struct NativeSnowflake<C> {
     /// The calls that wait in the event loop. Together they have one place in the queue.
     waiting: Arc<Mutex<Waiting>>,
     /// The disk work that those calls wait for.
-    bound_move: Mutex<Option<BoundMove>>,
+    reservation: Mutex<Option<Reservation>>,
     /// The thread that gives the node back after `close`.
     giving_back: Mutex<Option<JoinHandle<()>>>,
 }
@@ -98,7 +98,7 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
             core_error,
             has_lease,
             waiting: Arc::default(),
-            bound_move: Mutex::default(),
+            reservation: Mutex::default(),
             giving_back: Mutex::default(),
         }))
     }
@@ -182,8 +182,8 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
         Ok(match polled? {
             Polled::Filled(count) => number(count as u64),
             Polled::Pause(pause) => -pause.as_secs_f64() * 1e3,
-            Polled::Disk(bound_move) => {
-                *lock(&self.bound_move) = Some(bound_move);
+            Polled::Disk(reservation) => {
+                *lock(&self.reservation) = Some(reservation);
                 f64::NAN
             }
         })
@@ -191,9 +191,9 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
 
     /// Starts the disk work that the last `poll` asked for.
     fn disk(&self) -> AsyncTask<DiskWork> {
-        let bound_move = lock(&self.bound_move).take();
+        let reservation = lock(&self.reservation).take();
         let (waiting, core_error) = (Arc::clone(&self.waiting), Arc::clone(&self.core_error));
-        AsyncTask::new(DiskWork { bound_move, waiting, core_error })
+        AsyncTask::new(DiskWork { reservation, waiting, core_error })
     }
 
     /// Closes this Snowflake at once. A thread gives its node back, which may take as long as the store does.
@@ -281,7 +281,7 @@ impl Task for Part {
 
 /// Disk work that a call waits for. A thread from libuv's pool does it.
 struct DiskWork {
-    bound_move: Option<BoundMove>,
+    reservation: Option<Reservation>,
     waiting: Arc<Mutex<Waiting>>,
     core_error: Arc<CoreErrorRef>,
 }
@@ -291,7 +291,7 @@ impl Task for DiskWork {
     type JsValue = ();
 
     fn compute(&mut self) -> Result<Self::Output> {
-        let done = catch(|| self.bound_move.map_or(Ok(()), BoundMove::run));
+        let done = catch(|| self.reservation.map_or(Ok(()), Reservation::run));
         if done.is_err() {
             // The waiting calls have failed. Anything taken for them from here on would belong to other calls.
             *lock(&self.waiting) = Waiting::default();

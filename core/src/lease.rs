@@ -8,7 +8,7 @@
 //! - [`Lease::shorten`] lowers the limit, and then moves the cursor on by a slot, for the same reason.
 //! - [`Lease::hold`] moves the cursor to where the next node begins, and then gives it a limit in a word of its own.
 //! - An ID's path loads the cursor, then the limit, then the node, and then moves the cursor. A Snowflake learns of another
-//!   node (`past_bound_of`) before it follows that one's limit, so the node it loads is the limit's.
+//!   node (`permit_by_lease`) before it follows that one's limit, so the node it loads is the limit's.
 
 use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
@@ -26,7 +26,7 @@ use crate::cursor::Cursor;
 use crate::error::{Error, error};
 use crate::layout::{Key, Layout, ones};
 use crate::registry::{self, LeasedNode};
-use crate::rule::{Bounds, Rule};
+use crate::rule::{Rule, Tolerance};
 use crate::system::Process;
 use crate::word::Word;
 
@@ -81,7 +81,7 @@ impl ThisProcess {
 pub struct Lease {
     cursor: Cursor,
     layout: Layout,
-    bounds: Bounds,
+    tolerance: Tolerance,
     made_in: &'static Process,
     present: Mutex<Option<Present>>,
     losses: AtomicU64,
@@ -100,11 +100,11 @@ struct Present {
 
 impl Lease {
     /// A lease without a node yet.
-    pub(crate) fn new(layout: &Layout, bounds: Bounds, keeper: Box<dyn LeaseKeeper>) -> &'static Self {
+    pub(crate) fn new(layout: &Layout, tolerance: Tolerance, keeper: Box<dyn LeaseKeeper>) -> &'static Self {
         Box::leak(Box::new(Self {
             cursor: Cursor::new(0),
             layout: *layout,
-            bounds,
+            tolerance,
             made_in: Process::current(),
             present: Mutex::new(None),
             losses: AtomicU64::new(0),
@@ -231,9 +231,9 @@ pub(crate) struct LeaseUse {
 }
 
 impl LeaseUse {
-    /// For a Snowflake with such bounds, which must be those of the others on this lease.
-    pub(crate) fn new(lease: &'static Lease, bounds: Bounds) -> Result<Self, Error> {
-        bounds.check_same(lease.bounds)?;
+    /// For a Snowflake with a tolerance, which must be that of the others on this lease.
+    pub(crate) fn new(lease: &'static Lease, tolerance: Tolerance) -> Result<Self, Error> {
+        tolerance.check_same(lease.tolerance)?;
         lease.keeper.joined();
         Ok(Self { lease, is_over: AtomicBool::new(false) })
     }

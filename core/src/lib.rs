@@ -116,7 +116,7 @@ pub use snowflake::Iter;
 #[doc(hidden)]
 pub use snowflake::Words;
 pub use snowflake::{
-    Blocked, BoundMove, LocalSnowflake, MAX_BATCH, Polled, Snowflake, Stats, Waiting, batch_size,
+    Blocked, LocalSnowflake, MAX_BATCH, Polled, Reservation, Snowflake, Stats, Waiting, batch_size,
 };
 pub use system::StdTime;
 #[cfg(feature = "std")]

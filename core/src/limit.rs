@@ -9,7 +9,7 @@ use portable_atomic::{AtomicU64, Ordering};
 use crate::error::Error;
 
 /// A pointer to the word that holds the limit, so that one comparison on the path of an ID serves for everything that
-/// ends it: the first ID, which is taken differently; `close`; a fork; the bound of a state file.
+/// ends it: the first ID, which is taken differently; `close`; a fork; the end of what is reserved in a state file.
 #[derive(Debug)]
 pub(crate) struct Limit {
     word: AtomicPtr<AtomicU64>,

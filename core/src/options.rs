@@ -6,7 +6,7 @@ use crate::error::{Error, error};
 use crate::layout::{Key, Layout};
 use crate::node::Node;
 use crate::number::Number;
-use crate::rule::{Bounds, Rule, SequenceStart};
+use crate::rule::{Rule, SequenceStart, Tolerance};
 use crate::system::StatePath;
 use crate::word::camel_case;
 
@@ -237,7 +237,7 @@ impl Options {
         Ok(Resolved {
             layout,
             node,
-            bounds: Bounds { max_backward_ms: self.max_backward_ms, max_ahead_ms: self.max_ahead_ms },
+            tolerance: Tolerance { max_backward_ms: self.max_backward_ms, max_ahead_ms: self.max_ahead_ms },
             max_wait_ms: self.max_wait_ms.unwrap_or(default_wait),
             sequence_start: self.sequence_start,
             clock: self.clock,
@@ -251,7 +251,7 @@ impl Options {
 pub(crate) struct Resolved {
     pub(crate) layout: Layout,
     pub(crate) node: u64,
-    pub(crate) bounds: Bounds,
+    pub(crate) tolerance: Tolerance,
     pub(crate) max_wait_ms: u32,
     pub(crate) sequence_start: SequenceStart,
     pub(crate) clock: ClockName,
@@ -278,7 +278,7 @@ impl Resolved {
     }
 
     pub(crate) fn rule(&self) -> Rule {
-        Rule::new(&self.layout, self.node, self.bounds, self.sequence_start)
+        Rule::new(&self.layout, self.node, self.tolerance, self.sequence_start)
     }
 }
 
@@ -355,7 +355,7 @@ impl Options {
             address: address.clone(),
             layout: resolved.layout,
             fixed,
-            max_ahead_ms: resolved.bounds.max_ahead_ms,
+            max_ahead_ms: resolved.tolerance.max_ahead_ms,
         }))
     }
 }

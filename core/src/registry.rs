@@ -17,7 +17,7 @@ use crate::cursor::Cursor;
 use crate::error::Error;
 use crate::layout::Key;
 use crate::limit;
-use crate::rule::{Bounds, Rule};
+use crate::rule::{Rule, Tolerance};
 use crate::system::{Process, StateFile};
 
 /// How many bits of a key's hash lead from an entry to the next.
@@ -37,7 +37,7 @@ struct Entry {
 enum Claim {
     Process {
         cursor: Cursor,
-        bounds: Bounds,
+        tolerance: Tolerance,
         made_in: &'static Process,
     },
     Host(StateFile),
@@ -107,17 +107,17 @@ loom::lazy_static! { static ref FIRST: AtomicPtr<Entry> = AtomicPtr::new(ptr::nu
 /// The cursor of a key, made if this process has none yet.
 pub(crate) fn process_cursor(
     key: &Key,
-    bounds: Bounds,
+    tolerance: Tolerance,
     rule: &Rule,
     clock: &impl Clock,
 ) -> Result<&'static Cursor, Error> {
     let make = || {
         let cursor = Cursor::new(rule.used_up_to(clock.unix_ms_uncached()?));
-        Ok(Claim::Process { cursor, bounds, made_in: Process::current() })
+        Ok(Claim::Process { cursor, tolerance, made_in: Process::current() })
     };
     match claim(key, make)? {
-        Claim::Process { cursor, bounds: first, .. } => {
-            bounds.check_same(*first)?;
+        Claim::Process { cursor, tolerance: first, .. } => {
+            tolerance.check_same(*first)?;
             Ok(cursor)
         }
         Claim::Host(file) => Err(file.is_other()),
@@ -129,14 +129,14 @@ pub(crate) fn process_cursor(
 #[cfg(feature = "std")]
 pub(crate) fn state_file(
     key: &Key,
-    bounds: Bounds,
+    tolerance: Tolerance,
     path: &std::path::Path,
     rule: &Rule,
     clock: &impl Clock,
 ) -> Result<&'static StateFile, Error> {
     // It is claimed only once it is open: another file may be named next.
     let make = || {
-        let mut file = StateFile::open(path, key, bounds, rule, clock)?;
+        let mut file = StateFile::open(path, key, tolerance, rule, clock)?;
         file.begin(rule, clock)?;
         Ok(Claim::Host(file))
     };
@@ -147,7 +147,7 @@ pub(crate) fn state_file(
              of this node the same state file, from the start"
         )),
         Claim::Host(file) if file.is_at(path)? => {
-            file.check_bounds(bounds)?;
+            file.check_tolerance(tolerance)?;
             file.check_lead(rule, clock.unix_ms_uncached()?)?;
             Ok(file)
         }
@@ -253,9 +253,9 @@ mod tests {
     /// Where the node's cursor is.
     fn cursor(node: u64) -> Result<usize, Error> {
         let layout = Layout::parse("leaf")?;
-        let bounds = Bounds { max_backward_ms: 0, max_ahead_ms: 0 };
-        let rule = Rule::new(&layout, node, bounds, SequenceStart::Zero);
-        process_cursor(&Key::of(&layout, node), bounds, &rule, &|| Ok(1_700_000_000_000))
+        let tolerance = Tolerance { max_backward_ms: 0, max_ahead_ms: 0 };
+        let rule = Rule::new(&layout, node, tolerance, SequenceStart::Zero);
+        process_cursor(&Key::of(&layout, node), tolerance, &rule, &|| Ok(1_700_000_000_000))
             .map(|cursor| ptr::from_ref(cursor).addr())
     }
 
@@ -264,12 +264,12 @@ mod tests {
     fn the_ways_to_many_nodes_are_short() {
         let layout = Layout::parse("timestamp:40|machine:16|sequence:8@0/1ms").unwrap();
         let nodes = if cfg!(miri) { 256 } else { 65_536 };
-        let bounds = Bounds { max_backward_ms: 0, max_ahead_ms: 0 };
+        let tolerance = Tolerance { max_backward_ms: 0, max_ahead_ms: 0 };
         let mut steps = Vec::new();
         for node in 0..nodes {
             let key = Key::of(&layout, node);
-            let rule = Rule::new(&layout, node, bounds, SequenceStart::Zero);
-            process_cursor(&key, bounds, &rule, &|| Ok(1_700_000_000_000)).unwrap();
+            let rule = Rule::new(&layout, node, tolerance, SequenceStart::Zero);
+            process_cursor(&key, tolerance, &rule, &|| Ok(1_700_000_000_000)).unwrap();
             let mut way = Way::of(&key);
             way.find(&key).unwrap();
             let mut turned = core::iter::successors(Some(key.hash()), |hash| Some(hash.rotate_right(BITS)));

@@ -36,15 +36,15 @@ impl FromStr for SequenceStart {
     }
 }
 
-/// How far IDs may be from the clock. They belong to the cursor: all that share one have the same.
+/// How far IDs may be from the clock. It belongs to the cursor: all that share one have the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Bounds {
+pub(crate) struct Tolerance {
     pub(crate) max_backward_ms: u32,
     pub(crate) max_ahead_ms: u32,
 }
 
-impl Bounds {
-    /// An error for bounds other than the `first`, with which the cursor was made.
+impl Tolerance {
+    /// An error for a tolerance other than the `first`, with which the cursor was made.
     pub(crate) fn check_same(self, first: Self) -> Result<(), Error> {
         for (option, value, first) in [
             ("max_backward_ms", self.max_backward_ms, first.max_backward_ms),
@@ -54,7 +54,7 @@ impl Bounds {
                 return Err(error!(
                     InvalidOption,
                     "% is %, but this process already issues IDs for this layout and node with % %: give every Snowflake of \
-                     the node the same bounds",
+                     the node the same value",
                     Option(option),
                     Number(value.into()),
                     Option(option),
@@ -106,18 +106,18 @@ pub(crate) enum Stop {
     /// The clock is further back than is tolerated.
     Backwards { behind_ms: u64, retry_at_ms: u64 },
     /// A slot comes free when the clock reaches `retry_at_ms`. `behind_ms`: the clock has stepped back.
-    Blocked { behind_ms: Option<u64>, retry_at_ms: u64 },
+    Exhausted { behind_ms: Option<u64>, retry_at_ms: u64 },
 }
 
 impl Rule {
-    pub(crate) fn new(layout: &Layout, node: u64, bounds: Bounds, start: SequenceStart) -> Self {
+    pub(crate) fn new(layout: &Layout, node: u64, tolerance: Tolerance, start: SequenceStart) -> Self {
         Self {
             epoch_ms: layout.epoch_ms(),
             tick_ms: layout.tick_ms(),
             last_tick: ones(layout.timestamp_bits()),
             sequence_bits: layout.sequence_bits(),
-            ahead: u64::from(bounds.max_ahead_ms) / layout.tick_ms(),
-            back: u64::from(bounds.max_backward_ms).div_ceil(layout.tick_ms()),
+            ahead: u64::from(tolerance.max_ahead_ms) / layout.tick_ms(),
+            back: u64::from(tolerance.max_backward_ms).div_ceil(layout.tick_ms()),
             start,
             node,
         }
@@ -128,10 +128,10 @@ impl Rule {
         Self { node, ..self }
     }
 
-    /// The slots that a caller that wants `want` (at least 1) may take, if the cursor was at `last` before the
+    /// The slots that a caller that wants `count` (at least 1) may take, if the cursor was at `last` before the
     /// clock gave `now_ms`.
     #[inline(always)]
-    pub(crate) fn step(&self, last: u64, now_ms: i64, want: u64) -> Result<Run, Stop> {
+    pub(crate) fn step(&self, last: u64, now_ms: i64, count: u64) -> Result<Run, Stop> {
         let last_tick = last >> self.sequence_bits;
         let now = self.tick_near(last_tick, now_ms).ok_or(Stop::OutOfRange)?;
         let horizon = now.saturating_add(self.ahead);
@@ -149,11 +149,11 @@ impl Rule {
         }
         let rolled_back = last_tick > horizon;
         if tick > horizon && tick != last_tick {
-            return Err(self.blocked(last, tick, now_ms));
+            return Err(self.exhausted(last, tick, now_ms));
         }
         // The rule holds for every slot up to the end of the furthest tick it allows.
         let end = horizon.max(tick).min(self.last_tick) << self.sequence_bits | ones(self.sequence_bits);
-        Ok(Run { first, last: end.min(first.saturating_add(want - 1)), rolled_back })
+        Ok(Run { first, last: end.min(first.saturating_add(count - 1)), rolled_back })
     }
 
     /// The slot after `last`, if it is in the clock's own tick: then [`step`](Self::step) gives it too, whatever the
@@ -272,11 +272,11 @@ impl Rule {
     }
 
     #[cold]
-    fn blocked(&self, last: u64, tick: u64, now_ms: i64) -> Stop {
+    fn exhausted(&self, last: u64, tick: u64, now_ms: i64) -> Stop {
         let last_tick = self.tick_of(last);
         let behind_ms = self.behind_ms(last_tick, now_ms);
         let retry_at_ms = self.start_ms(tick.saturating_sub(self.ahead));
-        Stop::Blocked { behind_ms: (behind_ms > 0).then_some(behind_ms), retry_at_ms }
+        Stop::Exhausted { behind_ms: (behind_ms > 0).then_some(behind_ms), retry_at_ms }
     }
 
     /// How far the clock is before the first tick in which `last_tick` is not a step back.
@@ -322,8 +322,8 @@ mod tests {
         ) {
             let fields = [("timestamp", timestamp_bits), ("sequence", sequence_bits)];
             let Ok(layout) = Layout::new(&fields, epoch_ms, tick_ms) else { return Ok(()) };
-            let bounds = Bounds { max_backward_ms: 1000, max_ahead_ms };
-            let rule = Rule::new(&layout, 0, bounds, SequenceStart::Zero);
+            let tolerance = Tolerance { max_backward_ms: 1000, max_ahead_ms };
+            let rule = Rule::new(&layout, 0, tolerance, SequenceStart::Zero);
             let last_slot = ones(timestamp_bits + sequence_bits);
             let last = (last & last_slot).min(last_slot - 1);
             let start_ms = i64::try_from(rule.start_ms(rule.tick_of(last + 1))).unwrap();
@@ -342,7 +342,8 @@ mod tests {
     #[test]
     fn no_time_before_1970_is_in_a_tick_that_ends_last() {
         let layout = Layout::new(&[("timestamp", 1), ("sequence", 2)], 0, 1 << 62).unwrap();
-        let rule = Rule::new(&layout, 0, Bounds { max_backward_ms: 0, max_ahead_ms: 0 }, SequenceStart::Zero);
+        let rule =
+            Rule::new(&layout, 0, Tolerance { max_backward_ms: 0, max_ahead_ms: 0 }, SequenceStart::Zero);
         // In the last tick, from 2^62 to 2^63 - 1.
         for (now_ms, next) in [(i64::MAX, Some(6)), (1 << 62, Some(6)), (i64::MIN, None), (-1, None)] {
             assert_eq!(rule.next_in_tick(5, now_ms), next, "{now_ms}");

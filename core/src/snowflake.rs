@@ -24,26 +24,27 @@ use crate::system::ThreadWait;
 use crate::system::{Process, StateFile};
 
 mod batch;
-mod bound;
 mod build;
 #[cfg(feature = "std")]
 mod iter;
 mod local;
 mod polled;
+mod reservation;
 mod stats;
+mod stopped;
 mod take;
 mod wait;
 #[cfg(all(feature = "std", not(loom)))]
 mod words;
 
 pub use batch::{MAX_BATCH, batch_size};
-pub use bound::BoundMove;
 #[cfg(feature = "std")]
 pub use iter::Iter;
 pub use local::LocalSnowflake;
 pub use polled::{Polled, Waiting};
+pub use reservation::Reservation;
 pub use stats::Stats;
-pub use take::Blocked;
+pub use stopped::Blocked;
 #[cfg(all(feature = "std", not(loom)))]
 pub use words::Words;
 

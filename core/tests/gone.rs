@@ -110,13 +110,13 @@ fn both_issue(node: u64, call: impl FnOnce(&Snowflake<HandClock>, &dyn Fn()) -> 
 fn a_polled_call_repeats_nothing_of_a_new_file() {
     both_issue(1, |ids, meanwhile| {
         let (mut waiting, mut id) = (Waiting::default(), [0]);
-        let Polled::Disk(bound_move) = ids.poll_waiting(&mut waiting, &mut id, None)? else { panic!() };
-        bound_move.run()?;
+        let Polled::Disk(reservation) = ids.poll_waiting(&mut waiting, &mut id, None)? else { panic!() };
+        reservation.run()?;
         meanwhile();
         loop {
             match ids.poll_waiting(&mut waiting, &mut id, Some(Duration::from_millis(10)))? {
                 Polled::Filled(_) => return Ok(id[0]),
-                Polled::Disk(bound_move) => bound_move.run()?,
+                Polled::Disk(reservation) => reservation.run()?,
                 Polled::Pause(_) => std::thread::sleep(Duration::from_millis(1)),
             }
         }

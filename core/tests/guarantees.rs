@@ -153,7 +153,7 @@ fn a_snowflake_built_for_each_call_repeats_nothing() {
 }
 
 #[test]
-fn a_shared_cursor_keeps_its_first_bounds() {
+fn a_shared_cursor_keeps_its_first_tolerance() {
     let first = builder(4).max_ahead_ms(5).build().unwrap();
     let refused = builder(4).build().unwrap_err();
     assert_eq!(refused.code(), ErrorCode::InvalidOption);
@@ -287,7 +287,7 @@ fn a_thread_that_loses_the_processor_looks_once_more_before_it_gives_up() {
 }
 
 #[test]
-fn the_bound_of_a_wait_begins_again_with_each_run_of_a_batch() {
+fn a_batch_waits_anew_for_each_run() {
     let now = Arc::new(AtomicI64::new(5_000));
     let clock = Arc::clone(&now);
     let ids = builder(0).layout("timestamp:40|worker:1|sequence:1@0/20ms").max_wait_ms(30);

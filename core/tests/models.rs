@@ -19,7 +19,7 @@ use segments::{Rest, Run, Segments};
 
 const START: i64 = 1_000;
 
-/// Every interleaving with at most three preemptions, which is where such bugs show; without a bound, the models
+/// Every interleaving with at most three preemptions, which is where such bugs show; without a limit, the models
 /// take minutes.
 fn model(body: impl Fn() + Send + Sync + 'static) {
     with_preemptions(3, body);
@@ -137,7 +137,7 @@ fn a_step_back_amid_calls_repeats_nothing() {
 }
 
 #[test]
-fn a_step_back_past_the_bound_is_refused_and_repeats_nothing() {
+fn a_step_back_past_the_tolerance_is_refused_and_repeats_nothing() {
     model(|| {
         let clock = Moved::new();
         let ids = ids(&clock, 8, 2);
@@ -155,7 +155,7 @@ fn a_thread_that_pauses_between_the_cursor_and_the_clock_is_no_rollback() {
     model(|| {
         let clock = Moved::new();
         let ids = ids(&clock, 8, 2);
-        // The clock only goes forward, and by more than the bound: a thread that reads it before the cursor, and is
+        // The clock only goes forward, and by more than the tolerance: a thread that reads it before the cursor, and is
         // overtaken between the two, sees a rollback that never was.
         let results = run(2, 1, &ids, || clock.to(START + 500));
         assert!(check(&results).is_empty());

@@ -186,7 +186,7 @@ fn a_claim_that_does_not_fit_an_earlier_one_is_refused() {
         assert_eq!(error.code(), ErrorCode::InvalidOption, "{error}");
         assert!(error.to_string().contains(says), "{error}");
     }
-    // The bounds are the file's, in other processes too.
+    // The tolerance is the file's, in other processes too.
     assert!(
         refusal_elsewhere(&builder(3, &path).max_ahead_ms(5))
             .starts_with("invalid_option: max_ahead_ms is 5")
@@ -274,7 +274,7 @@ fn what_is_no_whole_state_file_is_refused_and_left_alone() {
         let says = if n < 8 { "is not a state file: it has an unknown header" } else { "is damaged" };
         assert!(message.contains(says), "byte {n}: {message}");
     }
-    // The bounds out of order.
+    // The words out of order.
     for at in [at::CURSOR, at::SOFT, at::SYNCED] {
         let mut bytes = whole.clone();
         let at = usize::try_from(at).unwrap();
@@ -573,7 +573,7 @@ fn a_file_that_loses_its_name_or_place_stops_issuing() {
 }
 
 #[test]
-fn the_bound_is_ahead_of_every_id_and_moves_twice_a_second() {
+fn every_id_is_reserved_and_the_disk_is_written_twice_a_second() {
     let folder = Folder::new();
     let path = folder.file();
     let clock = Moved::new();
@@ -588,7 +588,7 @@ fn the_bound_is_ahead_of_every_id_and_moves_twice_a_second() {
 }
 
 #[test]
-fn a_batch_past_the_bound_moves_it() {
+fn a_batch_past_what_is_reserved_reserves_more() {
     let folder = Folder::new();
     let path = folder.file();
     let clock = Moved::new();
@@ -600,21 +600,21 @@ fn a_batch_past_the_bound_moves_it() {
 }
 
 #[test]
-fn after_a_reboot_it_goes_on_above_the_bound() {
+fn after_a_reboot_it_goes_on_above_what_was_reserved() {
     let folder = Folder::new();
     let path = folder.file();
     let last = u64::from_ne_bytes(in_child(|| {
         let ids = builder(29, &path).build().unwrap();
         ids.next_ids(1000).unwrap()[999].to_ne_bytes()
     }));
-    let bound = word(&path, at::WRITTEN);
+    let reserved = word(&path, at::WRITTEN);
     reboot(&path);
     // Opening waits: without that, the first ID would have to wait for longer than it may.
     let (id, slot) = {
         let ids = builder(29, &path).build().unwrap();
         (ids.next_id().unwrap(), word(&path, at::CURSOR))
     };
-    assert!(id > last && slot > bound);
+    assert!(id > last && slot > reserved);
 }
 
 #[test]
@@ -631,7 +631,7 @@ fn after_a_power_loss_nothing_repeats_however_old_the_page() {
             let ids = builder(30, &path).build_with_clock(clock.clone()).unwrap();
             let (mut issued, mut syncs) = (Vec::new(), u64::MAX);
             for step in 0..800 {
-                // After a reboot, the clock must pass the bound first.
+                // After a reboot, the clock must pass what was reserved first.
                 while issued.len() == step * 8 {
                     match ids.try_next_id() {
                         Ok(id) => issued.extend(id.to_ne_bytes()),
@@ -864,7 +864,7 @@ fn two_that_open_a_file_after_a_reboot_do_not_disturb_each_other() {
     let path = folder.file();
     let options = builder(51, &path).max_wait_ms(60_000);
     in_child(|| [code(options.build().and_then(|ids| ids.next_id()))]);
-    let bound = word(&path, at::WRITTEN);
+    let reserved = word(&path, at::WRITTEN);
     reboot(&path);
     let issued: Vec<[u8; (EACH + 1) * 8]> = std::thread::scope(|scope| {
         let open = || {
@@ -885,7 +885,7 @@ fn two_that_open_a_file_after_a_reboot_do_not_disturb_each_other() {
         assert_eq!(words.pop(), Some(0), "no step back was seen");
         assert!(words.into_iter().all(|id| all.insert(id)));
     }
-    assert!(word(&path, at::CURSOR) > bound);
+    assert!(word(&path, at::CURSOR) > reserved);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::clock::{Clock, ClockError};
 use crate::system::StdTime;
 
 /// The wall clock while it moves forward. While it is behind what was already seen, monotonic time at half
-/// rate from there, until the wall clock has caught up: no step back shows, if it is within the bound given to
+/// rate from there, until the wall clock has caught up: no step back shows, if it is within the tolerance given to
 /// [`new`](Self::new). A wall clock further back than that is given as it is, from there on.
 ///
 /// Monotonic time (`CLOCK_MONOTONIC` and its like) stops while the machine is suspended and the wall clock does not,
@@ -100,7 +100,7 @@ mod tests {
     const MS: i64 = NS_PER_MS;
 
     #[test]
-    fn a_step_back_within_the_bound_never_shows() {
+    fn a_step_back_within_the_tolerance_never_shows() {
         let slew = Slew::new(1000);
         assert_eq!(slew.ns(5_000 * MS, 0), 5_000 * MS);
         assert_eq!(slew.ns(5_100 * MS, 100 * MS), 5_100 * MS);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_back_past_the_bound_is_given_as_it_is() {
+    fn a_step_back_past_the_tolerance_is_given_as_it_is() {
         let slew = Slew::new(1000);
         slew.ns(50_000 * MS, 0);
         assert_eq!(slew.ns(20_000 * MS, 10 * MS), 20_000 * MS);

@@ -261,7 +261,7 @@ const fn expected(what: &str, found: &[u8]) -> Error {
 }
 
 /// A width, a length or a count: at most 64.
-#[expect(clippy::cast_possible_truncation, reason = "callers have checked the bound")]
+#[expect(clippy::cast_possible_truncation, reason = "callers have checked the range")]
 const fn narrow(small: u64) -> u8 {
     small as u8
 }

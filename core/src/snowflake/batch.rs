@@ -5,10 +5,10 @@ use crate::error::Error;
 use crate::number::Number;
 use crate::rule::Taken;
 use crate::snowflake::Snowflake;
-use crate::snowflake::take::{Blocked, Part};
+use crate::snowflake::stopped::{Blocked, Part, Stopped};
 use crate::wait::Wait;
 
-/// The most IDs that one [`Snowflake::next_ids`] gives (2^24); [`Snowflake::fill`] has no bound.
+/// The most IDs that one [`Snowflake::next_ids`] gives (2^24); [`Snowflake::fill`] takes any number.
 pub const MAX_BATCH: u64 = 1 << 24;
 
 /// The `n` of a batch, 1 to [`MAX_BATCH`].
@@ -27,16 +27,8 @@ impl<C: Clock> Snowflake<C> {
     #[doc(hidden)]
     pub fn poll_fill(&self, ids: &mut [u64]) -> Result<(), Blocked> {
         let mut part = Part::default();
-        if let (true, Some(stopped)) = (ids.is_empty(), self.over()) {
-            return Err(Blocked { stopped, part });
-        }
-        while let Some(rest) = part.rest(ids) {
-            match self.take(rest.len() as u64, self.clock.unix_ms()) {
-                Ok(taken) => self.write(taken, ids, &mut part),
-                Err(stopped) => return Err(Blocked { stopped, part }),
-            }
-        }
-        Ok(())
+        let filled = if ids.is_empty() { self.check_open() } else { self.take_rest(ids, &mut part) };
+        filled.map_err(|stopped| Blocked { stopped, part })
     }
 
     /// Fills the rest of `ids` after [`poll_fill`](Self::poll_fill) was blocked, waiting at most `max_wait_ms` of
@@ -50,20 +42,24 @@ impl<C: Clock> Snowflake<C> {
     ) -> Result<(), W::Error> {
         let Blocked { mut stopped, mut part } = blocked;
         loop {
-            let wanted = part.rest(ids).unwrap_or_default().len() as u64;
-            let taken = self.take_later(wanted, stopped, wait)?;
+            let count = part.rest(ids).unwrap_or_default().len() as u64;
+            let taken = self.wait_and_take(count, stopped, wait)?;
             self.write(taken, ids, &mut part);
-            loop {
-                let Some(rest) = part.rest(ids) else { return Ok(()) };
-                match self.take(rest.len() as u64, self.clock.unix_ms()) {
-                    Ok(taken) => self.write(taken, ids, &mut part),
-                    Err(again) => {
-                        stopped = again;
-                        break;
-                    }
-                }
+            match self.take_rest(ids, &mut part) {
+                Ok(()) => return Ok(()),
+                Err(again) => stopped = again,
             }
         }
+    }
+
+    /// Takes and writes the IDs that a batch still lacks, without waiting.
+    #[inline]
+    fn take_rest(&self, ids: &mut [u64], part: &mut Part) -> Result<(), Stopped> {
+        while let Some(rest) = part.rest(ids) {
+            let taken = self.take(rest.len() as u64, self.clock.unix_ms())?;
+            self.write(taken, ids, part);
+        }
+        Ok(())
     }
 
     /// Fills `ids`, waiting in the caller's way, for at most `max_wait_ms` of real time between two runs. An error part-way

@@ -79,11 +79,11 @@ impl Options {
         resolved.refuse_lease()?;
         let rule = resolved.rule();
         let made_in = Process::current();
-        let clock = wrap(BuiltinClock::new(resolved.clock, resolved.bounds.max_backward_ms, source));
+        let clock = wrap(BuiltinClock::new(resolved.clock, resolved.tolerance.max_backward_ms, source));
         let file = state_file(&resolved, &rule, &clock)?;
         let cursor = match file {
             Some(file) => file.cursor(),
-            None => crate::registry::process_cursor(&resolved.key(), resolved.bounds, &rule, &clock)?,
+            None => crate::registry::process_cursor(&resolved.key(), resolved.tolerance, &rule, &clock)?,
         };
         Ok(Snowflake::new(&resolved, rule, Some(cursor), file, Limit::not_started(), made_in, clock))
     }
@@ -97,7 +97,7 @@ impl Options {
     #[doc(hidden)]
     pub fn new_lease(&self, keeper: alloc::boxed::Box<dyn LeaseKeeper>) -> Result<&'static Lease, Error> {
         let resolved = self.resolve()?;
-        Ok(Lease::new(&resolved.layout, resolved.bounds, keeper))
+        Ok(Lease::new(&resolved.layout, resolved.tolerance, keeper))
     }
 
     /// `build_on` for a Snowflake whose node comes from a lease.
@@ -114,8 +114,8 @@ impl Options {
         wrap: impl FnOnce(BuiltinClock<S>) -> C,
     ) -> Result<Snowflake<C>, Error> {
         let resolved = self.resolve()?;
-        let clock = wrap(BuiltinClock::new(resolved.clock, resolved.bounds.max_backward_ms, source));
-        let lease = LeaseUse::new(lease, resolved.bounds)?;
+        let clock = wrap(BuiltinClock::new(resolved.clock, resolved.tolerance.max_backward_ms, source));
+        let lease = LeaseUse::new(lease, resolved.tolerance)?;
         let (cursor, made_in) = (lease.cursor(), Process::current());
         let limit = Limit::not_started();
         let ids = Snowflake::new(&resolved, resolved.rule(), Some(cursor), None, limit, made_in, clock);
@@ -131,7 +131,7 @@ fn state_file(
     clock: &impl Clock,
 ) -> Result<Option<&'static StateFile>, Error> {
     let Some(path) = &options.state else { return Ok(None) };
-    crate::registry::state_file(&options.key(), options.bounds, path, rule, clock).map(Some)
+    crate::registry::state_file(&options.key(), options.tolerance, path, rule, clock).map(Some)
 }
 
 /// There are none without `std`.
@@ -161,7 +161,7 @@ impl<C> Snowflake<C> {
             sequence_bits: layout.sequence_bits(),
             sequence_mask: ones(layout.sequence_bits()),
             max_wait_ms: from.max_wait_ms,
-            max_backward_ms: from.bounds.max_backward_ms,
+            max_backward_ms: from.tolerance.max_backward_ms,
             shared,
             own: Cursor::new(0),
             state_file,

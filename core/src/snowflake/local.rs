@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::layout::Layout;
 use crate::number::Number;
 use crate::rule::Taken;
-use crate::snowflake::take::Blocked;
+use crate::snowflake::stopped::Blocked;
 use crate::snowflake::{Snowflake, Stats};
 use crate::system::Process;
 use crate::wait::Wait;
@@ -102,15 +102,16 @@ impl<C: Clock> LocalSnowflake<C> {
             if let Ok(now_ms) = self.ids.clock().unix_ms() {
                 match self.ids.rule.next_in_tick(self.issued, now_ms) {
                     Some(slot) if self.may_issue(slot) => return Ok(self.issue(slot)),
-                    _ => return self.by_the_whole_rule(now_ms),
+                    _ => return self.step(now_ms),
                 }
             }
         }
         self.take()
     }
 
+    /// The next of the slots that are taken, by the whole rule.
     #[cold]
-    fn by_the_whole_rule(&mut self, now_ms: i64) -> Result<u64, Blocked> {
+    fn step(&mut self, now_ms: i64) -> Result<u64, Blocked> {
         match self.ids.rule.step(self.issued, now_ms, 1).ok() {
             Some(run) if run.rolled_back => self.look_again(),
             Some(run) if self.may_issue(run.first) => Ok(self.issue(run.first)),

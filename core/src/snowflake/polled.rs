@@ -1,4 +1,5 @@
-//! Calls that wait without a thread: an event loop's, or those of a runtime that does its own waiting.
+//! Waiting for slots without a thread: for an event loop, or a runtime that does its own waiting. The steps are those of
+//! `wait.rs`, a poll at a time.
 
 use core::time::Duration;
 
@@ -6,8 +7,9 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::rule::{Run, Taken};
 use crate::snowflake::Snowflake;
-use crate::snowflake::bound::BoundMove;
-use crate::snowflake::take::{Blocked, Part, Stopped};
+use crate::snowflake::reservation::Reservation;
+use crate::snowflake::stopped::{Blocked, Part, Stopped};
+use crate::snowflake::wait::take_for_all;
 use crate::system::{Process, Turn};
 
 /// A call that waits without a thread, from [`Snowflake::poll_waiting`]. Until it has its IDs, or is dropped, it has a place
@@ -16,8 +18,8 @@ use crate::system::{Process, Turn};
 #[derive(Debug, Default)]
 pub struct Waiting {
     turn: Option<Turn>,
-    /// The run that stopped at a state file's bound, and the slot before it.
-    at_bound: Option<(u64, Run)>,
+    /// The run that is not reserved in the state file yet, and the slot before it.
+    unreserved: Option<(u64, Run)>,
 }
 
 /// How far a call has come that waits without a thread.
@@ -29,7 +31,7 @@ pub enum Polled {
     /// Poll again after this time.
     Pause(Duration),
     /// Run this, on any thread, and poll again.
-    Disk(BoundMove),
+    Disk(Reservation),
 }
 
 impl<C: Clock> Snowflake<C> {
@@ -52,7 +54,7 @@ impl<C: Clock> Snowflake<C> {
     ///     match ids.poll_waiting(&mut waiting, &mut id, waited)? {
     ///         Polled::Filled(_) => break,
     ///         Polled::Pause(pause) => std::thread::sleep(pause), // or the event loop's own timer
-    ///         Polled::Disk(bound_move) => bound_move.run()?,
+    ///         Polled::Disk(reservation) => reservation.run()?,
     ///     }
     ///     since.get_or_insert_with(std::time::Instant::now);
     /// }
@@ -69,7 +71,7 @@ impl<C: Clock> Snowflake<C> {
             // A new call, which gets nothing that was taken for the last one.
             *waiting = Waiting::default();
         }
-        let polled = self.poll_turn(waiting, ids, waited);
+        let polled = self.poll_once(waiting, ids, waited);
         if !matches!(polled, Ok(Polled::Pause(_) | Polled::Disk(_))) {
             *waiting = Waiting::default();
         }
@@ -106,25 +108,26 @@ impl<C: Clock> Snowflake<C> {
     /// How many IDs a call has that must wait for more, or why it fails.
     #[cold]
     fn must_wait(&self, blocked: Blocked) -> Result<usize, Error> {
-        if !matches!(blocked.stopped, Stopped::AtBound { .. }) {
+        if !matches!(blocked.stopped, Stopped::Unreserved { .. }) {
             self.pause_after(blocked.stopped, None)?;
         }
         Ok(blocked.filled())
     }
 
-    fn poll_turn(
+    fn poll_once(
         &self,
         waiting: &mut Waiting,
         ids: &mut [u64],
         waited: Option<Duration>,
     ) -> Result<Polled, Error> {
-        let asked = ids.len() as u64;
-        if asked == 0 {
-            return self.over().map_or(Ok(Polled::Filled(0)), |over| Err(self.error_of(over)));
+        let count = ids.len() as u64;
+        if count == 0 {
+            let open = self.check_open().map_err(|stopped| self.error_of(stopped));
+            return open.map(|()| Polled::Filled(0));
         }
         let mut filled = |Taken { mut run, placed_node }| {
-            // A leader gives as many as the call asked for before.
-            run.last = run.last.min(run.first.saturating_add(asked - 1));
+            // A leader gives as many as the call wanted before.
+            run.last = run.last.min(run.first.saturating_add(count - 1));
             let mut part = Part::default();
             self.write(Taken { run, placed_node }, ids, &mut part);
             Ok(Polled::Filled(part.filled))
@@ -133,23 +136,23 @@ impl<C: Clock> Snowflake<C> {
             return filled(taken);
         }
         if let Some(turn) = &waiting.turn {
-            turn.wants(asked);
+            turn.wants(count);
         }
-        let at_bound = waiting.at_bound.take();
-        let stopped = match self.take_in_turn(waiting.turn.as_ref(), asked, at_bound) {
+        let unreserved = waiting.unreserved.take();
+        let stopped = match self.take_polled(waiting.turn.as_ref(), count, unreserved) {
             Ok(taken) => return filled(taken),
             Err(stopped) => stopped,
         };
-        if let Stopped::AtBound { last, run, now_ms } = stopped {
-            let may_wait = at_bound.is_none() || self.pause_after(stopped, waited).is_ok();
-            if let (true, Some(bound_move)) = (may_wait, self.bound_move_of(run, now_ms)) {
-                waiting.at_bound = Some((last, run));
-                return Ok(Polled::Disk(bound_move));
+        if let Stopped::Unreserved { last, run, now_ms } = stopped {
+            let may_wait = unreserved.is_none() || self.pause_after(stopped, waited).is_ok();
+            if let (true, Some(reservation)) = (may_wait, self.reservation_of(run, now_ms)) {
+                waiting.unreserved = Some((last, run));
+                return Ok(Polled::Disk(reservation));
             }
         }
         match self.pause_after(stopped, waited) {
             Ok(pause) => {
-                waiting.turn.get_or_insert_with(|| Process::current().poll_for(self.waits_for(), asked));
+                waiting.turn.get_or_insert_with(|| Process::current().poll_for(self.waits_for(), count));
                 Ok(Polled::Pause(pause))
             }
             // It may have been given some since it looked.
@@ -157,31 +160,29 @@ impl<C: Clock> Snowflake<C> {
         }
     }
 
-    /// Takes slots for this call, and for those that wait with it.
-    fn take_in_turn(
+    /// Takes slots for this call, and if it has a turn, for those that wait with it.
+    fn take_polled(
         &self,
         turn: Option<&Turn>,
-        asked: u64,
-        at_bound: Option<(u64, Run)>,
+        count: u64,
+        unreserved: Option<(u64, Run)>,
     ) -> Result<Taken, Stopped> {
+        let take = |count| match unreserved {
+            Some((last, run)) if self.is_reserved(run) => self.take_reserved(count, last, run),
+            _ => self.take(count, self.clock.unix_ms()),
+        };
         // Where there is nothing to take, the others stay in the queue: there may be thousands.
-        let has_slot = match at_bound {
+        let has_slot = match unreserved {
             Some(_) => true,
             None => match self.clock.unix_ms() {
                 Ok(now_ms) => self.present_rule().step(self.cursor().load(), now_ms, 1).is_ok(),
-                Err(error) => return self.take(asked, Err(error)),
+                Err(error) => return self.take(count, Err(error)),
             },
         };
-        let others = turn.filter(|_| has_slot).map(Turn::others);
-        let asked = others.as_ref().map_or(asked, |others| asked.saturating_add(others.wanted()));
-        let taken = match at_bound {
-            Some((last, run)) if self.is_on_disk(run) => self.take_stopped(asked, last, run)?,
-            _ => self.take(asked, self.clock.unix_ms())?,
-        };
-        Ok(match others {
-            Some(others) => others.share(taken),
-            None => taken,
-        })
+        match turn.filter(|_| has_slot) {
+            Some(turn) => take_for_all(turn, count, take),
+            None => take(count),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::lease::LeaseUse;
 use crate::rule::ms_until;
 use crate::snowflake::Snowflake;
 #[cfg(feature = "std")]
-use crate::snowflake::take::Stopped;
+use crate::snowflake::stopped::Stopped;
 
 /// What an operator may want to graph, from [`Snowflake::stats`]. Counted since the cursor was made, by all
 /// Snowflakes that share it, on slow paths only.
@@ -37,9 +37,7 @@ impl<C: Clock> Snowflake<C> {
     /// `clock_failed`, `forked` or `closed`.
     pub fn stats(&self) -> Result<Stats, Error> {
         let cursor = self.cursor();
-        if let Some(over) = self.over() {
-            return Err(self.error_of(over));
-        }
+        self.check_open().map_err(|stopped| self.error_of(stopped))?;
         let tick = self.rule.tick_of(cursor.load());
         let start_ms = self.rule.start_ms(tick);
         let now_ms = self.clock.unix_ms_uncached()?;
@@ -60,8 +58,8 @@ impl<C: Clock> Snowflake<C> {
     /// `clock_failed` or `forked`.
     #[cfg(feature = "std")]
     pub fn lease(&self) -> Result<Option<LeaseInfo>, Error> {
-        if let Some(over @ Stopped::Forked) = self.over() {
-            return Err(self.error_of(over));
+        if let Err(forked @ Stopped::Forked) = self.check_open() {
+            return Err(self.error_of(forked));
         }
         let Some(lease) = &self.lease else { return Ok(None) };
         let now_ms = self.clock.unix_ms_uncached()?;

@@ -1,4 +1,11 @@
-//! Calls that find no slot and wait for the clock, in a thread.
+//! Waiting for slots, in a thread.
+//!
+//! A call that is stopped goes the same way here and in `polled.rs`, which has no thread:
+//!
+//! 1. If only the state file keeps it from its run, it reserves that and takes it (`reserve_and_take`).
+//! 2. `pause_after` says how long it pauses before it looks again, or why it fails.
+//! 3. It joins the calls that wait for the same cursor. One of them leads, and looks for all.
+//! 4. When there are slots, the leader takes them and gives each call its share (`take_for_all`).
 
 use core::time::Duration;
 
@@ -7,8 +14,8 @@ use crate::error::Error;
 use crate::lease::LeaseUse;
 use crate::rule::{Stop, Taken};
 use crate::snowflake::Snowflake;
-use crate::snowflake::bound::BoundMove;
-use crate::snowflake::take::{Blocked, Stopped};
+use crate::snowflake::reservation::Reservation;
+use crate::snowflake::stopped::{Blocked, Stopped};
 use crate::system::{Process, Turn};
 use crate::wait::Wait;
 
@@ -28,9 +35,14 @@ impl<C: Clock> Snowflake<C> {
     #[doc(hidden)]
     #[cold]
     pub fn try_next_id_after(&self, blocked: Blocked) -> Result<u64, Error> {
-        match self.past_bound(1, blocked.stopped, BoundMove::on_disk) {
+        match self.reserve_and_take(1, blocked.stopped, Reservation::write) {
             Ok(taken) => Ok(self.first_of(taken)),
-            Err(stopped) => Err(self.give_up(stopped)),
+            Err(stopped) => {
+                if let Stopped::ByRule { stop: Stop::Exhausted { .. }, .. } = stopped {
+                    self.count_wait();
+                }
+                Err(self.error_of(stopped))
+            }
         }
     }
 
@@ -38,18 +50,18 @@ impl<C: Clock> Snowflake<C> {
     #[doc(hidden)]
     #[cold]
     pub fn next_id_after<W: Wait>(&self, blocked: Blocked, wait: &mut W) -> Result<u64, W::Error> {
-        self.take_later(1, blocked.stopped, wait).map(|taken| self.first_of(taken))
+        self.wait_and_take(1, blocked.stopped, wait).map(|taken| self.first_of(taken))
     }
 
-    /// Takes up to `wanted` slots once there are some, or gives up when the time is up.
-    pub(super) fn take_later<W: Wait>(
+    /// Takes up to `count` slots once there are some, or fails after `max_wait_ms`.
+    pub(super) fn wait_and_take<W: Wait>(
         &self,
-        wanted: u64,
+        count: u64,
         stopped: Stopped,
         wait: &mut W,
     ) -> Result<Taken, W::Error> {
         let since = wait.elapsed();
-        let mut stopped = match self.past_bound(wanted, stopped, |bound_move| bound_move.run_in(wait)) {
+        let mut stopped = match self.reserve_and_take(count, stopped, |slots| slots.write_in(wait)) {
             Ok(taken) => return Ok(taken),
             Err(stopped) => stopped,
         };
@@ -57,46 +69,44 @@ impl<C: Clock> Snowflake<C> {
         // `clone` the heap may be locked forever.
         let mut pause = self.pause_after(stopped, None)?;
         // The disk's time too, where another call was faster.
-        let mut so_far = wait.elapsed().saturating_sub(since);
-        if self.wait_left(so_far).is_zero() {
+        let mut waited = wait.elapsed().saturating_sub(since);
+        if self.wait_left(waited).is_zero() {
             return Err(self.error_of(stopped).into());
         }
-        let turn = Process::current().wait_for(self.waits_for(), wanted);
+        let turn = Process::current().wait_for(self.waits_for(), count);
         loop {
             if turn.leads() {
                 wait.pause(pause.min(Turn::longest_pause()))?;
             } else {
-                let (place, left) = (turn.place(), self.wait_left(so_far));
+                let (place, left) = (turn.place(), self.wait_left(waited));
                 wait.block_on(&mut || place.wait(left));
                 // What may interrupt it.
                 wait.pause(Duration::ZERO)?;
             }
             // Before the clock is read once more: a thread that loses the processor after that has not yet seen what the
             // time brought.
-            so_far = wait.elapsed().saturating_sub(since);
+            waited = wait.elapsed().saturating_sub(since);
             if let Some(taken) = turn.given() {
                 return Ok(taken);
             }
-            let taken = match self.over() {
-                Some(over) => Err(over),
-                None if turn.leads() => {
-                    let others = turn.others();
-                    let wanted = wanted.saturating_add(others.wanted());
-                    let taken = self.take(wanted, self.clock.unix_ms()).or_else(|stopped| {
-                        self.past_bound(wanted, stopped, |bound_move| bound_move.run_in(wait))
-                    });
-                    taken.map(|taken| others.share(taken))
-                }
-                None => Err(stopped),
+            let taken = match self.check_open() {
+                Ok(()) if turn.leads() => take_for_all(&turn, count, |count| {
+                    let taken = self.take(count, self.clock.unix_ms());
+                    taken.or_else(|stopped| {
+                        self.reserve_and_take(count, stopped, |slots| slots.write_in(wait))
+                    })
+                }),
+                Ok(()) => Err(stopped),
+                Err(ended) => Err(ended),
             };
-            match taken {
+            stopped = match taken {
                 Ok(taken) => return Ok(taken),
-                Err(again) => stopped = again,
+                Err(stopped) => stopped,
+            };
+            if matches!(stopped, Stopped::Unreserved { .. }) {
+                waited = wait.elapsed().saturating_sub(since);
             }
-            if matches!(stopped, Stopped::AtBound { .. }) {
-                so_far = wait.elapsed().saturating_sub(since);
-            }
-            pause = match self.pause_after(stopped, Some(so_far)) {
+            pause = match self.pause_after(stopped, Some(waited)) {
                 Ok(pause) => pause,
                 // It may have been given some since it last looked.
                 Err(error) => return turn.given().ok_or(error.into()),
@@ -115,8 +125,8 @@ impl<C: Clock> Snowflake<C> {
     pub(super) fn pause_after(&self, stopped: Stopped, waited: Option<Duration>) -> Result<Duration, Error> {
         let pause = match stopped {
             // Others were faster while the disk was at it, and have used up what that brought.
-            Stopped::AtBound { .. } => Duration::ZERO,
-            Stopped::At { stop: Stop::Blocked { retry_at_ms, .. }, now_ms } => {
+            Stopped::Unreserved { .. } => Duration::ZERO,
+            Stopped::ByRule { stop: Stop::Exhausted { retry_at_ms, .. }, now_ms } => {
                 let retry_at_ms = i64::try_from(retry_at_ms).unwrap_or(i64::MAX);
                 self.clock.until(now_ms, retry_at_ms)
             }
@@ -146,6 +156,17 @@ impl<C: Clock> Snowflake<C> {
     fn wait_left(&self, waited: Duration) -> Duration {
         Duration::from_millis(self.max_wait_ms.into()).saturating_sub(waited)
     }
+}
+
+/// Takes slots for a call, and for those that wait with it.
+pub(super) fn take_for_all(
+    turn: &Turn,
+    count: u64,
+    take: impl FnOnce(u64) -> Result<Taken, Stopped>,
+) -> Result<Taken, Stopped> {
+    let others = turn.others();
+    let taken = take(count.saturating_add(others.wanted()))?;
+    Ok(others.share(taken))
 }
 
 #[cfg(all(test, not(loom)))]

@@ -6,7 +6,7 @@ use portable_atomic::AtomicU64;
 use crate::clock::Clock;
 use crate::cursor::Cursor;
 use crate::error::Error;
-use crate::rule::{Bounds, Rule};
+use crate::rule::{Rule, Tolerance};
 
 /// There is none.
 #[derive(Debug)]
@@ -29,11 +29,11 @@ impl StateFile {
         match *self {}
     }
 
-    pub(crate) fn is_on_disk(&self, _: u64) -> bool {
+    pub(crate) fn is_reserved(&self, _: u64) -> bool {
         match *self {}
     }
 
-    pub(crate) fn move_bound(&self, _: &Rule, _: u64, _: i64) -> Result<(), StateFault> {
+    pub(crate) fn reserve(&self, _: &Rule, _: u64, _: i64) -> Result<(), StateFault> {
         match *self {}
     }
 
@@ -41,7 +41,7 @@ impl StateFile {
         match *self {}
     }
 
-    pub(crate) fn check_bounds(&self, _: Bounds) -> Result<(), Error> {
+    pub(crate) fn check_tolerance(&self, _: Tolerance) -> Result<(), Error> {
         match *self {}
     }
 
@@ -82,11 +82,17 @@ mod without_files {
     use crate::clock::Clock;
     use crate::error::{Error, error};
     use crate::layout::Key;
-    use crate::rule::{Bounds, Rule};
+    use crate::rule::{Rule, Tolerance};
     use crate::word::Word;
 
     impl StateFile {
-        pub(crate) fn open(path: &Path, _: &Key, _: Bounds, _: &Rule, _: &impl Clock) -> Result<Self, Error> {
+        pub(crate) fn open(
+            path: &Path,
+            _: &Key,
+            _: Tolerance,
+            _: &Rule,
+            _: &impl Clock,
+        ) -> Result<Self, Error> {
             Err(no_state_file(path))
         }
 

@@ -1,7 +1,7 @@
 //! The state file: a cursor in a small file that every process of a host maps, so that they share one node.
 //!
 //! The file is one page. Its head is written once, when it is made: what it is, whose cursor it holds, and the
-//! cursor's bounds, under a checksum. Its live half changes only by atomic steps, each of which leaves a whole
+//! cursor's tolerance, under a checksum. Its live half changes only by atomic steps, each of which leaves a whole
 //! file behind: a process may be killed between any two of them. Nothing is locked, and no descriptor is kept.
 //!
 //! | bytes | what, in this machine's byte order |
@@ -16,8 +16,8 @@
 //! What is issued lies at or below `synced`, and `synced` at or below a `written` that was on disk before. So after
 //! a power loss the file's `written` is above all that was issued, however old the rest of the file is.
 //!
-//! A file can lose its name, or another can take it, while a process has it open. A process looks before it moves the
-//! bound, and the bound is at most [`AHEAD_MS`] ahead of the clock: so a new file, or one that was put in its place,
+//! A file can lose its name, or another can take it, while a process has it open. A process looks before it
+//! reserves more, and reserves at most [`AHEAD_MS`] ahead of the clock: so a new file, or one that was put in its place,
 //! begins that far ahead, and waits for the clock to get there.
 
 use core::sync::atomic::Ordering;
@@ -35,7 +35,7 @@ use crate::clock::Clock;
 use crate::cursor::Cursor;
 use crate::error::{Error, error};
 use crate::layout::Key;
-use crate::rule::{Bounds, Rule, ms_until};
+use crate::rule::{Rule, Tolerance, ms_until};
 use crate::word::Word;
 
 mod create;
@@ -48,7 +48,7 @@ pub(crate) use fault::StateFault;
 use head::Head;
 pub use reset::{reset_state, reset_state_with_clock};
 
-/// How far ahead of the clock the bound is written.
+/// How far ahead of the clock slots are reserved.
 const AHEAD_MS: i64 = 1000;
 /// How far ahead of the clock a cursor may be when its file is opened, if no option allows more.
 const MAX_LEAD_MS: u64 = 60_000;
@@ -67,15 +67,15 @@ struct Live {
     cursor: Cursor,
     /// Which file this is ([`Identity::word`]): a copy that is put in its place says something else.
     place: AtomicU64,
-    /// A thread that issues past this makes sure that `synced` moves on.
+    /// A thread that issues past this reserves more.
     soft: AtomicU64,
-    /// Nothing is issued past this: so much of `written` is known to be on disk.
+    /// Slots up to here are reserved: so much of `written` is known to be on disk. Nothing is issued past this.
     synced: AtomicU64,
-    /// The bound, on its way to the disk.
+    /// As `synced`, on its way to the disk.
     written: AtomicU64,
     /// Of which boot of the machine `cursor` is.
     boot: AtomicU64,
-    /// How often the bound was written. Counting makes sure that there is something to write.
+    /// How often slots were reserved. Counting makes sure that there is something to write.
     syncs: AtomicU64,
 }
 
@@ -102,7 +102,7 @@ pub(crate) struct StateFile {
     path: PathBuf,
     identity: Identity,
     boot: Option<u64>,
-    /// This process issues nothing up to here, because another may have: the bound before a reboot, or of another file.
+    /// This process issues nothing up to here, because another may have: all that was reserved before a reboot, or in another file.
     floor: u64,
 }
 
@@ -129,13 +129,13 @@ impl StateFile {
     pub(crate) fn open(
         path: &Path,
         key: &Key,
-        bounds: Bounds,
+        tolerance: Tolerance,
         rule: &Rule,
         clock: &impl Clock,
     ) -> Result<Self, Error> {
         let refuse = |fault: StateFault| fault.error(path);
         let path = std::path::absolute(path).map_err(|error| refuse(StateFault::os(OPENED, &error)))?;
-        let head = Head { key: *key, bounds };
+        let head = Head { key: *key, tolerance };
         let mut tries = 0..TRIES;
         let file = loop {
             let last = tries.next().is_none();
@@ -156,7 +156,7 @@ impl StateFile {
             let Key { epoch_ms, tick_ms, placed_node, .. } = file.head.key;
             return Err(refuse(StateFault::OtherKey { epoch_ms, tick_ms, placed_node }));
         }
-        file.check_bounds(bounds)?;
+        file.check_tolerance(tolerance)?;
         Ok(file)
     }
 
@@ -189,9 +189,9 @@ impl StateFile {
         Ok(file)
     }
 
-    /// An error for bounds other than those that the file was made with.
-    pub(crate) fn check_bounds(&self, bounds: Bounds) -> Result<(), Error> {
-        bounds.check_same(self.head.bounds)
+    /// An error for a tolerance other than the one that the file was made with.
+    pub(crate) fn check_tolerance(&self, tolerance: Tolerance) -> Result<(), Error> {
+        tolerance.check_same(self.head.tolerance)
     }
 
     /// The error for a Snowflake whose cursor is in this file, and which names another file, or none.
@@ -224,21 +224,21 @@ impl StateFile {
         &self.live().soft
     }
 
-    /// Whether slots up to `to`, past the limit that was `seen`, may be taken all the same: the bound allows it, and another
-    /// caller is about to advance it. A caller that gets `false` must advance the bound.
+    /// Whether slots up to `to`, past the limit that was `seen`, may be taken all the same: they are reserved, and another
+    /// caller is about to reserve more. A caller that gets `false` must do so.
     pub(crate) fn may_pass(&self, to: u64, seen: u64) -> bool {
         let synced = self.live().synced.load(Ordering::Acquire);
         to <= synced
             && self.live().soft.compare_exchange(seen, synced, Ordering::AcqRel, Ordering::Relaxed).is_err()
     }
 
-    /// Whether the bound on disk is past `to`.
-    pub(crate) fn is_on_disk(&self, to: u64) -> bool {
+    /// Whether slots up to `to` are reserved, on disk.
+    pub(crate) fn is_reserved(&self, to: u64) -> bool {
         to <= self.live().synced.load(Ordering::Acquire)
     }
 
-    /// Moves the bound past `to`, on disk first. Any number of processes may do this at once.
-    pub(crate) fn move_bound(&self, rule: &Rule, to: u64, now_ms: i64) -> Result<(), StateFault> {
+    /// Reserves slots up to `to`, and those of the next [`AHEAD_MS`], on disk. Any number of processes may do this at once.
+    pub(crate) fn reserve(&self, rule: &Rule, to: u64, now_ms: i64) -> Result<(), StateFault> {
         // This process may be a child by now that has not noticed the fork yet.
         Process::current();
         let live = self.live();
@@ -249,19 +249,19 @@ impl StateFile {
             return Err(fault);
         }
         let needed = rule.end_of_tick(to);
-        let bound = rule.used_up_to(now_ms.saturating_add(AHEAD_MS)).max(needed);
+        let reserved = rule.used_up_to(now_ms.saturating_add(AHEAD_MS)).max(needed);
         // Half way there, someone comes here again, and the others need not wait for the disk.
-        let soft = rule.used_up_to(now_ms.saturating_add(AHEAD_MS / 2)).max(needed).min(bound);
-        live.written.fetch_max(bound, Ordering::AcqRel);
+        let soft = rule.used_up_to(now_ms.saturating_add(AHEAD_MS / 2)).max(needed).min(reserved);
+        live.written.fetch_max(reserved, Ordering::AcqRel);
         // A page that is clean since a failure would be synced without being written.
         live.syncs.fetch_add(1, Ordering::AcqRel);
         match self.sync() {
             Ok(()) => {}
-            // The old bound is not reached yet; the call that reaches it returns the error.
+            // These are reserved already; the call that goes past them returns the error.
             Err(_) if to <= live.synced.load(Ordering::Acquire) => return Ok(()),
             Err(error) => return Err(StateFault::os("synced to disk", &error)),
         }
-        live.synced.fetch_max(bound, Ordering::AcqRel);
+        live.synced.fetch_max(reserved, Ordering::AcqRel);
         live.soft.fetch_max(soft, Ordering::AcqRel);
         Ok(())
     }
@@ -352,7 +352,7 @@ impl StateFile {
 
     fn check_lead_of(&self, rule: &Rule, slot: u64, now_ms: i64) -> Result<(), Error> {
         let lead_ms = rule.lead_ms(slot, now_ms);
-        if lead_ms > MAX_LEAD_MS.max(self.head.bounds.max_backward_ms.into()) {
+        if lead_ms > MAX_LEAD_MS.max(self.head.tolerance.max_backward_ms.into()) {
             return Err(self.error_of(StateFault::FarAhead { lead_ms }));
         }
         Ok(())
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_sync_stops_at_the_bound_and_no_earlier() {
+    fn a_failed_sync_stops_past_what_is_reserved_and_no_earlier() {
         let folder = std::env::temp_dir().join(std::format!("polyflake-sync-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let now = Cell::new(1_800_000_000_000_i64);
@@ -428,7 +428,7 @@ mod tests {
                 Err(error) => break error,
             }
         };
-        assert_eq!(now.get() - start_ms, super::AHEAD_MS + 1, "every ID below the bound is issued");
+        assert_eq!(now.get() - start_ms, super::AHEAD_MS + 1, "every reserved ID is issued");
         assert_eq!(error.code(), ErrorCode::StateFile);
         let cause = std::io::Error::from_raw_os_error(libc::EIO);
         assert!(
@@ -439,12 +439,12 @@ mod tests {
         assert_eq!(ids.next_ids(5), Err(error));
         // An event loop's way to wait.
         let (mut waiting, mut id) = (Waiting::default(), [0]);
-        let Polled::Disk(bound_move) = ids.poll_waiting(&mut waiting, &mut id, None).unwrap() else {
+        let Polled::Disk(reservation) = ids.poll_waiting(&mut waiting, &mut id, None).unwrap() else {
             panic!()
         };
-        assert_eq!(bound_move.run(), Err(error));
+        assert_eq!(reservation.run(), Err(error));
         SYNC_FAILS.set(false);
-        bound_move.run().unwrap();
+        reservation.run().unwrap();
         assert!(matches!(ids.poll_waiting(&mut waiting, &mut id, None), Ok(Polled::Filled(1))));
         up(Ok(id[0])).unwrap();
         std::fs::remove_dir_all(folder).unwrap();
@@ -462,10 +462,10 @@ mod tests {
         let (mut waiting, mut id) = (Waiting::default(), [0]);
         let mut disks = 0;
         let mut waited = None;
-        while let Polled::Disk(bound_move) = ids.poll_waiting(&mut waiting, &mut id, waited).unwrap() {
+        while let Polled::Disk(reservation) = ids.poll_waiting(&mut waiting, &mut id, waited).unwrap() {
             disks += 1;
-            assert!(disks < 3, "each time the disk is done, the clock has passed the new bound");
-            bound_move.run().unwrap();
+            assert!(disks < 3, "each time the disk is done, the clock has passed all that is reserved");
+            reservation.run().unwrap();
             // Past what was written.
             now.set(now.get() + super::AHEAD_MS + 300);
             waited = Some(core::time::Duration::from_millis(1300));
@@ -477,7 +477,7 @@ mod tests {
         let error = loop {
             assert!(now.get() < start + 20 * super::AHEAD_MS, "it does not end");
             match ids.poll_waiting(&mut waiting, &mut id, Some(core::time::Duration::from_millis(501))) {
-                Ok(Polled::Disk(bound_move)) => bound_move.run().unwrap(),
+                Ok(Polled::Disk(reservation)) => reservation.run().unwrap(),
                 polled => break polled.unwrap_err(),
             }
             ids.next_id().unwrap();

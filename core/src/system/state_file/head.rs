@@ -6,7 +6,7 @@ use super::fault::StateFault;
 use crate::decode::out_of_range;
 use crate::error::Error;
 use crate::layout::{Key, ones};
-use crate::rule::Bounds;
+use crate::rule::Tolerance;
 
 const MAGIC: [u8; 8] = *b"plyflake";
 const BYTE_ORDER: u32 = 0x0102_0304;
@@ -16,7 +16,7 @@ const VERSION: u32 = 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) key: Key,
-    pub(super) bounds: Bounds,
+    pub(super) tolerance: Tolerance,
 }
 
 impl Head {
@@ -25,11 +25,11 @@ impl Head {
 
     pub(super) fn bytes(&self) -> Vec<u8> {
         let Key { epoch_ms, tick_ms, placed_node, bits } = self.key;
-        let Bounds { max_backward_ms, max_ahead_ms } = self.bounds;
-        let bounds = u64::from(max_backward_ms) << 32 | u64::from(max_ahead_ms);
+        let Tolerance { max_backward_ms, max_ahead_ms } = self.tolerance;
+        let tolerance = u64::from(max_backward_ms) << 32 | u64::from(max_ahead_ms);
         let order_and_version = u64::from(BYTE_ORDER) << 32 | u64::from(VERSION);
         let words =
-            [u64::from_ne_bytes(MAGIC), order_and_version, epoch_ms, tick_ms, placed_node, bits, bounds];
+            [u64::from_ne_bytes(MAGIC), order_and_version, epoch_ms, tick_ms, placed_node, bits, tolerance];
         let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         bytes.extend(u64::from(crc32fast::hash(&bytes)).to_ne_bytes());
         bytes
@@ -40,7 +40,7 @@ impl Head {
         for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
             *word = bytes.try_into().map_or(0, u64::from_ne_bytes);
         }
-        let [magic, order_and_version, epoch_ms, tick_ms, placed_node, bits, bounds, checksum] = words;
+        let [magic, order_and_version, epoch_ms, tick_ms, placed_node, bits, tolerance, checksum] = words;
         if magic.to_ne_bytes() != MAGIC {
             return Err(StateFault::Foreign);
         }
@@ -55,13 +55,13 @@ impl Head {
         if version != VERSION {
             return Err(StateFault::Version { version });
         }
-        let (max_backward_ms, max_ahead_ms) = halves(bounds);
+        let (max_backward_ms, max_ahead_ms) = halves(tolerance);
         let key = Key { epoch_ms, tick_ms, placed_node, bits };
         let (timestamp_bits, sequence_bits) = slot_bits(&key);
         if tick_ms == 0 || timestamp_bits + sequence_bits > 64 {
             return Err(StateFault::Damaged);
         }
-        Ok(Self { key, bounds: Bounds { max_backward_ms, max_ahead_ms } })
+        Ok(Self { key, tolerance: Tolerance { max_backward_ms, max_ahead_ms } })
     }
 
     /// The layout's last slot.
@@ -78,7 +78,7 @@ impl Head {
         let after = u64::try_from(now_ms).ok().and_then(|now_ms| now_ms.checked_sub(epoch_ms));
         let ends_at_ms = epoch_ms.saturating_add(last_tick.saturating_mul(tick_ms));
         let after = after.ok_or_else(|| out_of_range(now_ms.into(), epoch_ms, ends_at_ms))?;
-        let tick = (after / tick_ms + u64::from(self.bounds.max_ahead_ms) / tick_ms).min(last_tick);
+        let tick = (after / tick_ms + u64::from(self.tolerance.max_ahead_ms) / tick_ms).min(last_tick);
         Ok(tick.checked_shl(sequence_bits).unwrap_or(0) | ones(sequence_bits))
     }
 }
