@@ -82,7 +82,7 @@ store-servers: tools-ready # the servers that leases come from, and what starts 
 test-stores: store-servers # the stores of leases, against the real servers
 	@tools/need pgbouncer pgbouncer
 	cargo test --locked -p polyflake-coordination --doc
-	cargo test --locked -p polyflake-coordination --lib --examples --test custom
+	cargo test --locked -p polyflake-coordination --lib --examples --test custom_store
 	cargo test --locked -p polyflake-coordination --test stores -- --test-threads=6
 
 test-leases: store-servers # processes that lease nodes, or take numbers, from the real servers; these mostly wait

@@ -317,8 +317,8 @@ def test_tests_that_pages_name_exist() -> None:
 
 def test_a_test_that_is_not_there_is_noticed() -> None:
     for text in (
-        "coordination/tests/counters/any.rs",
-        "coordination/tests/counters/any.rs::a_store_that_forgets",
+        "coordination/tests/counters/every_store.rs",
+        "coordination/tests/counters/every_store.rs::a_store_that_forgets",
         "coordination/tests/counters/main.rs::forked_processes_take_their_own",
         "coordination/src/lease/model.rs::without_a_rule_they_do",
         "bindings-c/go/waiting_test.go::TestAContextEndsTheWait",

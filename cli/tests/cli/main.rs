@@ -3,12 +3,10 @@
 mod annotate;
 mod decode;
 #[cfg(unix)]
-mod hostile;
+mod guide;
 mod inspect;
 mod layouts;
 mod next;
-#[cfg(unix)]
-mod page;
 mod public;
 mod range;
 #[cfg(unix)]
@@ -19,6 +17,8 @@ mod servers;
 mod shell;
 #[cfg(unix)]
 mod stores;
+#[cfg(unix)]
+mod terminal_escapes;
 mod texts;
 
 use std::process::Output;

@@ -1,4 +1,4 @@
-//! Counters between real processes and real servers. What every store must do is in `any.rs` and `process.rs`; each of their
+//! Counters between real processes and real servers. What every store must do is in `every_store.rs` and `process.rs`; each of their
 //! tests runs on each store that is named below.
 #![cfg(unix)]
 
@@ -16,15 +16,15 @@ mod holder;
 #[allow(dead_code)]
 mod proxy;
 
-mod any;
-mod custom;
-mod judge;
+mod custom_store;
+mod every_store;
 mod network;
 mod process;
 mod refused;
 mod replicas;
 mod sequences;
-mod several;
+mod several_stores;
+mod taken_numbers;
 mod taker;
 mod waits;
 
@@ -63,7 +63,7 @@ macro_rules! stores {
                 SHARED.get()
             }
 
-            stores!(tests any: blocks_beside_numbers give_back_raced_by_others
+            stores!(tests every_store: blocks_beside_numbers give_back_raced_by_others
                 two_by_turns_with_a_step_of_1 processes_are_killed_for_ten_seconds);
             stores!(tests process: forked_processes_take_their_own the_end_of_all_numbers
                 threads_share_questions_with_a_step_of_1);
@@ -93,18 +93,18 @@ macro_rules! stores {
             #[test]
             #[ignore = "it takes a minute"]
             fn processes_are_killed_for_a_minute() {
-                crate::any::processes_are_killed_for_a_minute(&*shared());
+                crate::every_store::processes_are_killed_for_a_minute(&*shared());
             }
 
             #[test]
             #[ignore = "it takes five minutes"]
             fn two_minutes_without_the_store() {
-                crate::any::two_minutes_without_the_store::<Store>();
+                crate::every_store::two_minutes_without_the_store::<Store>();
             }
 
             #[test]
             fn a_quiet_counter_has_no_gap() {
-                crate::any::a_quiet_counter_has_no_gap::<Store>();
+                crate::every_store::a_quiet_counter_has_no_gap::<Store>();
             }
 
             #[test]
@@ -114,12 +114,12 @@ macro_rules! stores {
 
             #[test]
             fn a_store_that_stops_and_one_that_dies() {
-                crate::any::a_store_that_stops_and_one_that_dies::<Store>();
+                crate::every_store::a_store_that_stops_and_one_that_dies::<Store>();
             }
 
             #[test]
             fn a_store_that_forgets() {
-                crate::any::a_store_that_forgets::<Store>();
+                crate::every_store::a_store_that_forgets::<Store>();
             }
 
             $(stores!(tests $network: a_bad_network);)?

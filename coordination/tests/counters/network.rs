@@ -3,11 +3,11 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::any::Random;
 use crate::backend::Backend;
+use crate::every_store::Random;
 use crate::holder::{Holder, Journals};
-use crate::judge::Judge;
 use crate::proxy::{Conduct, Proxy};
+use crate::taken_numbers::TakenNumbers;
 use crate::taker::{begin, settings};
 
 pub(crate) fn a_bad_network(store: &impl Backend) {
@@ -40,5 +40,5 @@ pub(crate) fn a_bad_network(store: &impl Backend) {
         taker.wait_for_numbers(mark, 500);
         taker.finish();
     }
-    Judge::of(&journals).unique(2_000).increasing();
+    TakenNumbers::of(&journals).unique(2_000).increasing();
 }

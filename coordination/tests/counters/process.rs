@@ -14,7 +14,7 @@ use polyflake_coordination::Counter;
 
 use crate::backend::Backend;
 use crate::holder::{Journal, Journals};
-use crate::judge::Judge;
+use crate::taken_numbers::TakenNumbers;
 use crate::taker::{options, settings, start, stream};
 
 const LAST: u64 = i64::MAX as u64;
@@ -72,8 +72,8 @@ pub(crate) fn forked_processes_take_their_own(store: &impl Backend) {
     for (name, step) in [("forked", "step=50"), ("forked-by-ones", "step=1")] {
         let settings = settings(name, &[&store.url()], &[step, "max_wait_ms=60000"]);
         journals.run(&format!("{folder}\n{settings}"), "process::forked");
-        let judge = Judge::of(&journals);
-        judge.unique(700).increasing();
+        let taken = TakenNumbers::of(&journals);
+        taken.unique(700).increasing();
         // Each of the two began at 1.
         for entry in journals.folder().read_dir().unwrap() {
             std::fs::remove_file(entry.unwrap().path()).unwrap();
@@ -155,11 +155,11 @@ pub(crate) fn closed_amid_calls<B: Backend>() {
     let settings = settings("closed", &[&store.url()], &["step=40", "max_wait_ms=60000"]);
     journals.run(&settings, "process::closes");
     // The next process goes on where they end.
-    let last = Judge::of(&journals).unique(100).increasing().all().pop().unwrap();
+    let last = TakenNumbers::of(&journals).unique(100).increasing().all().pop().unwrap();
     let mut next = start(&journals, &settings);
     assert_eq!(next.take(1), [last + 1]);
     next.finish();
-    assert_eq!(Judge::of(&journals).missing(last + 1), (0, 0));
+    assert_eq!(TakenNumbers::of(&journals).missing(last + 1), (0, 0));
 }
 
 #[test]

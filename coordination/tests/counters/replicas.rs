@@ -7,9 +7,9 @@ use polyflake::ErrorCode;
 
 use crate::backend::Backend as _;
 use crate::holder::Journals;
-use crate::judge::Judge;
 use crate::proxy::{Conduct, Proxy};
 use crate::servers::redis::Redis;
+use crate::taken_numbers::TakenNumbers;
 use crate::taker::{options, settings, start};
 
 /// A master, its replica behind a proxy, and a proxy that leads to the present master, as an address that moves.
@@ -70,12 +70,12 @@ fn what_a_replica_confirmed_is_not_repeated() {
     // The new master has no replica that could confirm.
     let mut new = start(&journals, &pair.settings(""));
     new.take(100);
-    Judge::of(&journals).unique(200).increasing();
+    TakenNumbers::of(&journals).unique(200).increasing();
     // The one that runs goes on once there is one.
     let another = Redis::replica_of(&pair.replica);
     old.take(100);
     new.take(100);
-    Judge::of(&journals).unique(400).increasing();
+    TakenNumbers::of(&journals).unique(400).increasing();
     drop(another);
 }
 
@@ -97,7 +97,7 @@ fn what_nobody_confirmed_is_not_repeated_by_those_that_run() {
     let mut new = start(&journals, &pair.settings(""));
     new.take(100);
     old.take(100);
-    Judge::of(&journals).unique(400).increasing();
+    TakenNumbers::of(&journals).unique(400).increasing();
 }
 
 /// The owner of sequences knows what it gave, whatever the store has.
@@ -127,7 +127,7 @@ fn an_owner_of_sequences_goes_on_where_its_last_moves_are_lost() {
     let mark = next.mark();
     next.tell("close");
     next.wait_for(mark, "closed");
-    assert!(crate::sequences::judge(&journals) > 200);
+    assert!(crate::sequences::check(&journals) > 200);
 }
 
 /// That the master shows it says nothing of the replica, which may take over.

@@ -14,8 +14,8 @@ use polyflake_coordination::{Address, SequenceKey, Sequences, SequencesOptions, 
 use rustix::process::Signal;
 
 use crate::ForgetsSequences;
-use crate::any::Random;
 use crate::backend::Backend;
+use crate::every_store::Random;
 use crate::holder::{Holder, Journal, Journals};
 use crate::process::{fork, join};
 use crate::servers::redis::Redis;
@@ -153,7 +153,7 @@ fn given(journals: &Journals) -> HashMap<u64, Vec<Given>> {
 }
 
 /// No number of a key was given twice, and none that is lower was asked for after it. Returns how many there are.
-pub(crate) fn judge(journals: &Journals) -> usize {
+pub(crate) fn check(journals: &Journals) -> usize {
     let mut count = 0;
     for (key, mut all) in given(journals) {
         // Each thread's own, in its order.
@@ -262,7 +262,7 @@ pub(crate) fn owners_come_and_go<B: Backend>() {
     // The others were told whose they are.
     let is_told = |line: &str| line.starts_with("waits ") && line.contains("`process-");
     assert!(texts(&journals).iter().any(|text| text.lines().any(is_told)));
-    let count = judge(&journals);
+    let count = check(&journals);
     println!("{}: {count} numbers of {KEYS} keys", store.url().split(':').next().unwrap());
     assert!(count > 1_000, "{count}");
 }
@@ -434,7 +434,7 @@ pub(crate) fn a_store_that_forgets<B: ForgetsSequences>() {
     let mark = process.mark();
     process.tell("close");
     process.wait_for(mark, "closed");
-    assert!(judge(&journals) > 100);
+    assert!(check(&journals) > 100);
 }
 
 /// Waiting does not help: what is waited for is later than the wait.

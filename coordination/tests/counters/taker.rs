@@ -9,7 +9,7 @@ use polyflake::{Error, ErrorCode};
 use polyflake_coordination::{Counter, CounterOptions};
 
 use crate::holder::{Holder, Journal, Journals, Mark};
-use crate::judge::numbers_of;
+use crate::taken_numbers::numbers_of;
 
 /// How many numbers a thread takes at a time, before it writes them down.
 pub(crate) const AT_A_TIME: u64 = 20;

@@ -1,14 +1,14 @@
-//! Leases between real processes and real servers. What every store must do is in `any.rs`; each of its tests runs on each
+//! Leases between real processes and real servers. What every store must do is in `every_store.rs`; each of its tests runs on each
 //! store that is named below.
 #![cfg(unix)]
 
 #[path = "../servers/mod.rs"]
 mod servers;
 
-mod any;
 mod backend;
 mod clock;
 mod cluster;
+mod every_store;
 mod holder;
 mod network;
 mod process;
@@ -28,14 +28,14 @@ macro_rules! stores {
                 SHARED.get()
             }
 
-            stores!(tests any: forty_processes_fight_for_32_nodes a_holder_that_stood_still_past_its_ttl
+            stores!(tests every_store: forty_processes_fight_for_32_nodes a_holder_that_stood_still_past_its_ttl
                 a_holder_that_was_frozen fifty_kills_and_restarts as_many_pods_as_nodes a_longer_ttl_than_others);
             stores!(tests process: two_share_a_lease_and_close_amid_batches what_is_dropped_is_kept_for_a_ttl
                 a_forked_child_leases_another_node no_thread_is_left);
 
             #[test]
             fn a_store_that_stops_and_one_that_dies() {
-                crate::any::a_store_that_stops_and_one_that_dies::<Store>();
+                crate::every_store::a_store_that_stops_and_one_that_dies::<Store>();
             }
 
             #[test]

@@ -18,14 +18,14 @@ use polyflake_coordination::{
 };
 use tokio::time::timeout;
 
-use super::others::{listed, only, rows, take};
+use super::leaf_tinyid_cosid::{listed, only, rows, take};
 use super::records::{head, read, record, space, write};
+use super::relay::Relay;
 use super::servers::free_port;
 use super::servers::mariadb::MariaDb;
 use super::servers::pgbouncer::PgBouncer;
 use super::servers::postgres::Postgres;
-use super::suite::{block, retry};
-use super::way::Way;
+use super::support::{block, retry};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -240,7 +240,7 @@ const ROW: &str = "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order
 const HOLD: &str = "UPDATE leaf_alloc SET step = step";
 
 fn orders() -> CounterName {
-    super::others::counter(Schema::Leaf, "orders")
+    super::leaf_tinyid_cosid::counter(Schema::Leaf, "orders")
 }
 
 fn postgres() -> Postgres {
@@ -640,42 +640,42 @@ fn an_attempt_of_long_ago_on_mariadb() {
     an_attempt_of_long_ago(&server.url(), server.server.port());
 }
 
-/// Connections of which an answer stalled in its middle, with the way on which it did.
+/// Connections of which an answer stalled in its middle, with the relay on which it did.
 #[test]
 fn an_answer_that_stalls_leaves_no_connection() {
     let server = MariaDb::new();
-    let way = Way::new(server.server.port());
+    let relay = Relay::new(server.server.port());
     let at = |port: u16| format!(":{port}/");
-    let url = server.url().replace(&at(server.server.port()), &at(way.port()));
+    let url = server.url().replace(&at(server.server.port()), &at(relay.port()));
     let closed = async || {
         let closed = async {
-            while way.open() > 0 {
+            while relay.open() > 0 {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        assert!(timeout(LONG, closed).await.is_ok(), "{} of {} are open", way.open(), way.begun().len());
+        assert!(timeout(LONG, closed).await.is_ok(), "{} of {} are open", relay.open(), relay.begun().len());
     };
     block(async {
         // While it connects: what the server is set to takes some hundred bytes.
-        way.stall(Some(300));
+        relay.stall(Some(300));
         let mut store = stores::MysqlStore::new(&url).unwrap().within(Duration::from_millis(300));
         let stalled = async {
-            while way.begun().len() < 6 {
+            while relay.begun().len() < 6 {
                 let ended = timeout(Duration::from_millis(300), store.read(&space("default"), None)).await;
                 assert!(!matches!(ended, Ok(Ok(_))), "{ended:?}");
                 store.disconnect();
             }
         };
-        assert!(timeout(LONG, stalled).await.is_ok(), "{} connections", way.begun().len());
+        assert!(timeout(LONG, stalled).await.is_ok(), "{} connections", relay.begun().len());
         closed().await;
-        way.stall(None);
+        relay.stall(None);
         let mut store = open(&url);
         let new = record(11, 1, &format!("{{\"label\":\"{}\"}}", "x".repeat(4_000)));
         write(&mut *store, &head(None, &new)).await;
         for _ in 0..2 {
-            way.stall(None);
+            relay.stall(None);
             assert_eq!(read(&mut *store, "head").await.as_ref(), Some(&new));
-            way.stall(Some(3_000));
+            relay.stall(Some(3_000));
             let ended = timeout(Duration::from_millis(500), store.read(&space("default"), None)).await;
             assert!(ended.is_err(), "{ended:?}");
             store.disconnect();
@@ -729,7 +729,7 @@ fn tables_of_others_in_a_list() {
     }
     for (file, delta, remainder) in [("a", 2, 0), ("b", 2, 1), ("c", 3, 0), ("d", 2, 0)] {
         let connection = rusqlite::Connection::open(folder.path().join(file)).unwrap();
-        connection.execute_batch(super::others::TABLES[1]).unwrap();
+        connection.execute_batch(super::leaf_tinyid_cosid::TABLES[1]).unwrap();
         let row = format!(
             "INSERT INTO tiny_id_info (id, biz_type, step, delta, remainder) VALUES (1, 'orders', 10, {delta}, {remainder})"
         );

@@ -4,14 +4,14 @@ mod admin;
 #[cfg(unix)]
 mod connections;
 mod records;
+mod relay;
 #[path = "../servers/mod.rs"]
 mod servers;
-mod suite;
-mod way;
+mod support;
 
 mod etcd;
+mod leaf_tinyid_cosid;
 mod mysql;
-mod others;
 mod postgres;
 mod redis;
 #[cfg(unix)]

@@ -11,11 +11,11 @@ use polyflake_coordination::records::Store;
 use polyflake_coordination::stores::MysqlStore;
 use polyflake_coordination::{Address, Schema, StoreError};
 
-use super::others::{self, Database, Run, TABLES_OF_MYSQL};
+use super::leaf_tinyid_cosid::{self, Database, Run, TABLES_OF_MYSQL};
 use super::records::{killed, look, paused, read, space};
 use super::servers::mariadb::MariaDb;
 use super::servers::{free_port, unprivileged};
-use super::suite::{asynchronous_replicas, block};
+use super::support::{asynchronous_replicas, block};
 
 fn open(url: &str) -> Box<dyn Store> {
     Box::new(MysqlStore::new(url).unwrap())
@@ -61,25 +61,25 @@ fn counters_in_tables_of_others() {
     let url = server.url();
     let connect = || {
         let url = url.clone();
-        others::on_a_thread(move || theirs(&url))
+        leaf_tinyid_cosid::on_a_thread(move || theirs(&url))
     };
     let database = Database { connect: &connect, begin: "BEGIN", now: "now()", seconds: "unix_timestamp()" };
-    others::all(&|| open(&server.url()), &database, &TABLES_OF_MYSQL);
+    leaf_tinyid_cosid::all(&|| open(&server.url()), &database, &TABLES_OF_MYSQL);
 }
 
 #[test]
 fn rows_that_cannot_be_used() {
     let server = MariaDb::new();
-    let (url, orders) = (server.url(), others::counter(Schema::Leaf, "orders"));
+    let (url, orders) = (server.url(), leaf_tinyid_cosid::counter(Schema::Leaf, "orders"));
     server.sql(&format!(
         "USE test; {}; INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 1)",
         TABLES_OF_MYSQL[0]
     ));
     block(async {
         let wrong = &mut open(&url.replace("secret-of-polyflake", "wrong-secret"));
-        others::refused(wrong, &orders, "Access denied").await;
+        leaf_tinyid_cosid::refused(wrong, &orders, "Access denied").await;
         let nobody = &mut open(&format!("mysql://a:secret@127.0.0.1:{}/test", free_port()));
-        others::unreachable(nobody, &orders, "Connection refused").await;
+        leaf_tinyid_cosid::unreachable(nobody, &orders, "Connection refused").await;
 
         // A replica that is read-only, for whom it is and for whom it is not.
         server.sql("SET GLOBAL read_only = 1");
@@ -87,10 +87,10 @@ fn rows_that_cannot_be_used() {
         for right in ["GRANT USAGE", "GRANT READ ONLY ADMIN"] {
             server.sql(&format!("{right} ON *.* TO polyflake@'%'"));
             store.disconnect();
-            others::unreachable(&mut store, &orders, "in recovery, read-only or not ready").await;
+            leaf_tinyid_cosid::unreachable(&mut store, &orders, "in recovery, read-only or not ready").await;
         }
         server.sql("SET GLOBAL read_only = 0");
-        assert_eq!(others::take(&mut store, &orders, &others::only(1)).await.first, 1);
+        assert_eq!(leaf_tinyid_cosid::take(&mut store, &orders, &leaf_tinyid_cosid::only(1)).await.first, 1);
     });
 }
 
@@ -98,7 +98,7 @@ fn rows_that_cannot_be_used() {
 #[test]
 fn a_log_of_statements_is_refused() {
     let server = MariaDb::new();
-    let (url, orders) = (server.url(), others::counter(Schema::Leaf, "orders"));
+    let (url, orders) = (server.url(), leaf_tinyid_cosid::counter(Schema::Leaf, "orders"));
     server.sql(&format!(
         "USE test; {}; INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 1)",
         TABLES_OF_MYSQL[0]
@@ -108,7 +108,10 @@ fn a_log_of_statements_is_refused() {
         for (format, first) in [("ROW", 1), ("MIXED", 2)] {
             server.sql(&format!("SET GLOBAL binlog_format = '{format}'; FLUSH BINARY LOGS"));
             store.disconnect();
-            assert_eq!(others::take(&mut store, &orders, &others::only(1)).await.first, first);
+            assert_eq!(
+                leaf_tinyid_cosid::take(&mut store, &orders, &leaf_tinyid_cosid::only(1)).await.first,
+                first
+            );
             let logs = server.sql("SHOW BINARY LOGS");
             let last = logs.lines().last().and_then(|line| line.split_whitespace().next()).unwrap();
             let events = server.sql(&format!("SHOW BINLOG EVENTS IN '{last}'"));
@@ -116,14 +119,16 @@ fn a_log_of_statements_is_refused() {
         }
         server.sql("SET GLOBAL binlog_format = 'STATEMENT'");
         store.disconnect();
-        others::refused(&mut store, &orders, "binlog_format is STATEMENT").await;
+        leaf_tinyid_cosid::refused(&mut store, &orders, "binlog_format is STATEMENT").await;
         let answer = open(&url).read(&space("default"), None).await;
         let Err(StoreError::Refused(records)) = answer else { panic!("{answer:?}") };
-        let Err(error) = others::rows(&mut store).counter(&orders).await else { panic!("it is taken") };
+        let Err(error) = leaf_tinyid_cosid::rows(&mut store).counter(&orders).await else {
+            panic!("it is taken")
+        };
         assert_eq!(error.text(), records);
         let risked = Address::parse(&format!("{url}?durability=none")).unwrap();
         let mut store: Box<dyn Store> = Box::new(MysqlStore::of(&risked).unwrap());
-        assert_eq!(others::take(&mut store, &orders, &others::only(1)).await.first, 3);
+        assert_eq!(leaf_tinyid_cosid::take(&mut store, &orders, &leaf_tinyid_cosid::only(1)).await.first, 3);
     });
 }
 

@@ -14,12 +14,12 @@ use polyflake_coordination::{
 };
 use tokio_postgres::SimpleQueryMessage;
 
-use super::others::{self, Database, Run, TABLES};
+use super::leaf_tinyid_cosid::{self, Database, Run, TABLES};
 use super::records::{killed, look, paused};
 use super::servers::free_port;
 use super::servers::pgbouncer::PgBouncer;
 use super::servers::postgres::Postgres;
-use super::suite::{asynchronous_replicas, block, until};
+use super::support::{asynchronous_replicas, block, until};
 
 fn open(url: &str) -> Box<dyn Store> {
     Box::new(PostgresStore::new(url).unwrap())
@@ -81,11 +81,11 @@ fn counters_in_tables_of_others() {
         let url = server.url();
         let connect = || {
             let url = url.clone();
-            others::on_a_thread(move || theirs(&url))
+            leaf_tinyid_cosid::on_a_thread(move || theirs(&url))
         };
         let database = Database { connect: &connect, begin: "BEGIN", now: "now()", seconds: SECONDS };
         let ours = pooler.as_ref().map_or_else(|| server.url(), PgBouncer::url);
-        others::all(&|| open(&ours), &database, &TABLES);
+        leaf_tinyid_cosid::all(&|| open(&ours), &database, &TABLES);
     }
 }
 
@@ -100,20 +100,25 @@ fn with_leaf() -> Postgres {
 #[test]
 fn rows_that_cannot_be_used() {
     let server = with_leaf();
-    let (url, orders) = (server.url(), others::counter(Schema::Leaf, "orders"));
+    let (url, orders) = (server.url(), leaf_tinyid_cosid::counter(Schema::Leaf, "orders"));
     block(async {
         let wrong = &mut open(&url.replace("secret-of-polyflake", "wrong-secret"));
-        others::refused(wrong, &orders, "password authentication failed").await;
+        leaf_tinyid_cosid::refused(wrong, &orders, "password authentication failed").await;
         let nobody = &mut open(&format!("postgres://a:secret@127.0.0.1:{}/test", free_port()));
-        others::unreachable(nobody, &orders, "Connection refused").await;
+        leaf_tinyid_cosid::unreachable(nobody, &orders, "Connection refused").await;
         let mut store = open(&url);
         server.sql("test", "ALTER DATABASE test SET default_transaction_read_only = on");
-        others::unreachable(&mut store, &orders, "in recovery, read-only or not ready").await;
+        leaf_tinyid_cosid::unreachable(&mut store, &orders, "in recovery, read-only or not ready").await;
         server.sql("postgres", "ALTER DATABASE test RESET default_transaction_read_only");
         store.disconnect();
         let standby = server.standby();
-        others::unreachable(&mut open(&standby.url()), &orders, "in recovery, read-only or not ready").await;
-        assert_eq!(others::take(&mut store, &orders, &others::only(1)).await.first, 1);
+        leaf_tinyid_cosid::unreachable(
+            &mut open(&standby.url()),
+            &orders,
+            "in recovery, read-only or not ready",
+        )
+        .await;
+        assert_eq!(leaf_tinyid_cosid::take(&mut store, &orders, &leaf_tinyid_cosid::only(1)).await.first, 1);
     });
 }
 
@@ -212,9 +217,10 @@ fn synchronous_commit_is_never_less_than_on() {
     {
         server.sql("test", &format!("ALTER ROLE polyflake SET synchronous_commit = {given}; TRUNCATE seen"));
         block(async {
-            let (mut store, orders) = (open(&server.url()), others::counter(Schema::Leaf, "orders"));
-            others::take(&mut store, &orders, &others::only(1)).await;
-            let rows = others::rows(&mut store);
+            let (mut store, orders) =
+                (open(&server.url()), leaf_tinyid_cosid::counter(Schema::Leaf, "orders"));
+            leaf_tinyid_cosid::take(&mut store, &orders, &leaf_tinyid_cosid::only(1)).await;
+            let rows = leaf_tinyid_cosid::rows(&mut store);
             let now = rows.counter(&orders).await.unwrap().unwrap();
             let raised = CounterRecord { last: now.last + 9, ..now };
             assert!(rows.put_counter(&orders, &now, &raised).await.unwrap());

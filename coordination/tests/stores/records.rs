@@ -10,7 +10,7 @@ use polyflake_coordination::records::{
 };
 
 use super::servers::Server;
-use super::suite::block;
+use super::support::block;
 
 pub(crate) const SPACE: &str = "timestamp:41<<22|sequence:12<<0@1288834974657/1ms";
 

@@ -13,7 +13,7 @@ use polyflake_coordination::{Address, StoreError};
 use super::records::{head, look, record, space, write};
 use super::servers::redis::{Redis, Sentinel};
 use super::servers::{certificates, folder, free_port, run};
-use super::suite::block;
+use super::support::block;
 
 fn open(url: &str) -> Result<RedisStore, StoreError> {
     RedisStore::new(&Address::parse(url).unwrap())

@@ -14,10 +14,10 @@ use polyflake_coordination::stores::SqliteStore;
 use polyflake_coordination::{Schema, StoreError};
 use rusqlite::Connection;
 
-use super::others::{self, Database, Run, TABLES};
+use super::leaf_tinyid_cosid::{self, Database, Run, TABLES};
 use super::records::{SPACE, head, look, record, space, write};
 use super::servers::folder;
-use super::suite::block;
+use super::support::block;
 
 struct Fresh {
     folder: tempfile::TempDir,
@@ -61,17 +61,17 @@ fn counters_in_tables_of_others() {
     let connect = || theirs(&path);
     let (now, seconds) = ("CURRENT_TIMESTAMP", "unixepoch()");
     let database = Database { connect: &connect, begin: "BEGIN IMMEDIATE", now, seconds };
-    others::all(&|| open(&path), &database, &TABLES);
+    leaf_tinyid_cosid::all(&|| open(&path), &database, &TABLES);
 }
 
 #[test]
 fn rows_that_cannot_be_used_are_refused() {
     let fresh = Fresh::new();
-    let (path, orders) = (fresh.path(), others::counter(Schema::Leaf, "orders"));
+    let (path, orders) = (fresh.path(), leaf_tinyid_cosid::counter(Schema::Leaf, "orders"));
     look(SqliteStore::new(path.clone())).unwrap();
     block(async {
         let nowhere = &mut open(&fresh.folder.path().join("no/such/folder.db"));
-        others::refused(nowhere, &orders, "No such file").await;
+        leaf_tinyid_cosid::refused(nowhere, &orders, "No such file").await;
         let mut store = open(&path);
         let other = Connection::open(&path).unwrap();
         other.execute_batch(TABLES[0]).unwrap();
@@ -80,12 +80,12 @@ fn rows_that_cannot_be_used_are_refused() {
             .unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         let text = format!("{}: the database is locked", path.display());
-        let locked = others::rows(&mut store).reserve(&orders, &others::only(1)).await;
+        let locked = leaf_tinyid_cosid::rows(&mut store).reserve(&orders, &leaf_tinyid_cosid::only(1)).await;
         assert_eq!(locked, Err(StoreError::Unreachable(text)));
         // Readers are not kept away.
-        assert_eq!(others::rows(&mut store).counter(&orders).await.unwrap().unwrap().last, 0);
+        assert_eq!(leaf_tinyid_cosid::rows(&mut store).counter(&orders).await.unwrap().unwrap().last, 0);
         other.execute_batch("ROLLBACK").unwrap();
-        assert_eq!(others::take(&mut store, &orders, &others::only(1)).await.first, 1);
+        assert_eq!(leaf_tinyid_cosid::take(&mut store, &orders, &leaf_tinyid_cosid::only(1)).await.first, 1);
     });
 }
 

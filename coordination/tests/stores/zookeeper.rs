@@ -13,7 +13,7 @@ use polyflake_coordination::{Address, StoreError};
 
 use super::records::{head, look, paused, read, record, space, write};
 use super::servers::zookeeper::Zookeeper;
-use super::suite::block;
+use super::support::block;
 
 fn open(url: &str) -> Result<ZookeeperStore, StoreError> {
     ZookeeperStore::new(&Address::parse(url).unwrap())

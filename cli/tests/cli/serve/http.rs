@@ -111,7 +111,7 @@ fn the_description_has_the_paths_of_the_page() {
     let description = json(&server.ok("/openapi.json"));
     assert_eq!(description["info"]["version"], env!("CARGO_PKG_VERSION"));
     let paths = description["paths"].as_object().unwrap();
-    let page = super::super::page::read("../docs/service.md");
+    let page = super::super::guide::read("../docs/service.md");
     assert!(paths.len() > 8);
     for path in paths.keys() {
         let with = |generator, key, id| {

@@ -1,16 +1,16 @@
 //! `polyflake serve`, by its clients.
 
-mod bounds;
+mod bad_clients;
 mod config;
-#[cfg(target_os = "linux")]
-mod crowd;
+mod custom_generator;
+mod guide;
 mod http;
-mod many;
-mod minute;
-mod own;
-mod page;
+mod killed_servers;
+#[cfg(target_os = "linux")]
+mod many_clients;
 mod resp;
 mod server;
+mod several_servers;
 mod signals;
 mod tls;
 

@@ -7,10 +7,10 @@ use polyflake_coordination::stores::EtcdStore;
 use polyflake_coordination::{Address, StoreError};
 
 use crate::records::{self, Patient, SPACE, ask, head, look, read, record, refused, silent, space, write};
+use crate::relay::Relay;
 use crate::servers::etcd::Etcd;
 use crate::servers::free_port;
-use crate::suite::block;
-use crate::way::Way;
+use crate::support::block;
 
 /// Fails at once if the server does not answer.
 fn impatient(url: &str) -> Box<dyn Store> {
@@ -235,17 +235,17 @@ fn a_member_without_a_leader() {
 #[test]
 fn a_write_whose_answer_is_lost() {
     let etcd = Etcd::new();
-    let way = Way::new(etcd.port());
-    let url = format!("etcd://127.0.0.1:{}", way.port());
+    let relay = Relay::new(etcd.port());
+    let url = format!("etcd://127.0.0.1:{}", relay.port());
     block(async {
         let (mut store, mut other) = (impatient(&url), impatient(&etcd.url()));
         let mut there: Option<Record> = None;
         for at in 0..3 {
             let new = record(11 + at, at, "{}");
             let lost = head(there.map(|it| it.version), &new);
-            way.lose_the_answer_to("request_put");
+            relay.lose_the_answer_to("request_put");
             let answer = store.write(&lost).await;
-            assert!(matches!(answer, Err(StoreError::Unreachable(_))) && way.has_lost(), "{answer:?}");
+            assert!(matches!(answer, Err(StoreError::Unreachable(_))) && relay.has_lost(), "{answer:?}");
             assert_eq!(read(&mut *other, "head").await.as_ref(), Some(&new));
             assert_eq!(write(&mut *store, &lost).await.value, Outcome::Written);
             assert_eq!(read(&mut *other, "head").await.as_ref(), Some(&new));
@@ -253,7 +253,7 @@ fn a_write_whose_answer_is_lost() {
         }
         // Where another one came after it, that stays.
         let (lost, after) = (head(Some(13), &record(14, 9, "{}")), record(15, 10, "{}"));
-        way.lose_the_answer_to("request_put");
+        relay.lose_the_answer_to("request_put");
         store.write(&lost).await.unwrap_err();
         assert_eq!(write(&mut *other, &head(Some(14), &after)).await.value, Outcome::Written);
         let found = Outcome::Found { record: Some(after), guard: None };
@@ -264,9 +264,9 @@ fn a_write_whose_answer_is_lost() {
 #[test]
 fn a_write_that_is_dropped() {
     let etcd = Etcd::new();
-    let way = Way::new(etcd.port());
-    let mut store = impatient(&format!("etcd://127.0.0.1:{}", way.port()));
-    records::a_write_that_is_dropped(&mut *store, |is_held| way.hold(is_held));
+    let relay = Relay::new(etcd.port());
+    let mut store = impatient(&format!("etcd://127.0.0.1:{}", relay.port()));
+    records::a_write_that_is_dropped(&mut *store, |is_held| relay.hold(is_held));
 }
 
 #[test]
@@ -314,8 +314,8 @@ fn users_and_rights() {
 #[test]
 fn a_guard_that_changes_meanwhile() {
     let etcd = Etcd::new();
-    let way = Way::new(etcd.port());
+    let relay = Relay::new(etcd.port());
     let (mut store, mut other) =
-        (impatient(&format!("etcd://127.0.0.1:{}", way.port())), impatient(&etcd.url()));
-    records::a_guard_that_changes_meanwhile(&mut *store, &mut *other, |is_held| way.hold(is_held));
+        (impatient(&format!("etcd://127.0.0.1:{}", relay.port())), impatient(&etcd.url()));
+    records::a_guard_that_changes_meanwhile(&mut *store, &mut *other, |is_held| relay.hold(is_held));
 }

@@ -12,7 +12,7 @@ use polyflake_coordination::stores::{MysqlStore, schema};
 use polyflake_coordination::{Address, Scheme, StoreError};
 
 use crate::servers::mariadb::MariaDb;
-use crate::suite::block;
+use crate::support::block;
 
 fn open(url: &str) -> Box<dyn Store> {
     Box::new(MysqlStore::of(&Address::parse(url).unwrap()).unwrap())

@@ -11,7 +11,7 @@ use polyflake_coordination::{Address, Scheme, StoreError};
 
 use crate::servers::pgbouncer::PgBouncer;
 use crate::servers::postgres::Postgres;
-use crate::suite::block;
+use crate::support::block;
 
 /// The servers of these tests do not wait for the disk.
 fn open(url: &str) -> Box<dyn Store> {

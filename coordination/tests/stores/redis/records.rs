@@ -13,7 +13,7 @@ use polyflake_coordination::records::{
 use polyflake_coordination::{Address, StoreError, stores};
 
 use super::super::servers::redis::{Redis, Sentinel};
-use super::super::suite::block;
+use super::super::support::block;
 
 fn open(url: &str) -> Box<dyn Store> {
     Box::new(stores::RedisStore::new(&Address::parse(url).unwrap()).unwrap())

@@ -9,7 +9,7 @@ use polyflake_coordination::stores::SqliteStore;
 use rusqlite::Connection;
 
 use super::Fresh;
-use crate::suite::block;
+use crate::support::block;
 
 fn open(path: &Path) -> Box<dyn Store> {
     Box::new(SqliteStore::new(path.into()))

@@ -7,10 +7,10 @@ use polyflake_coordination::stores::ZookeeperStore;
 use polyflake_coordination::{Address, StoreError};
 
 use crate::records::{self, Patient, SPACE, ask, head, read, record, refused, silent, space, write};
+use crate::relay::Relay;
 use crate::servers::free_port;
 use crate::servers::zookeeper::Zookeeper;
-use crate::suite::block;
-use crate::way::Way;
+use crate::support::block;
 
 /// Fails at once if the server does not answer.
 fn impatient(url: &str) -> Box<dyn Store> {
@@ -229,8 +229,8 @@ fn a_silent_host_before_one_that_answers() {
 #[test]
 fn a_write_whose_answer_is_lost() {
     let zookeeper = Zookeeper::new();
-    let way = Way::new(zookeeper.port());
-    let url = format!("zookeeper://127.0.0.1:{}", way.port());
+    let relay = Relay::new(zookeeper.port());
+    let url = format!("zookeeper://127.0.0.1:{}", relay.port());
     block(async {
         let (mut store, mut other) = (impatient(&url), impatient(&zookeeper.url()));
         let mut there: Option<Record> = None;
@@ -238,9 +238,9 @@ fn a_write_whose_answer_is_lost() {
             let new = record(11 + at, at, "{\"lost\":1}");
             let lost = head(there.map(|it| it.version), &new);
             // The text is sent with the write alone, and comes back with reads.
-            way.lose_the_answer_to("\"lost\"");
+            relay.lose_the_answer_to("\"lost\"");
             let answer = store.write(&lost).await;
-            assert!(matches!(answer, Err(StoreError::Unreachable(_))) && way.has_lost(), "{answer:?}");
+            assert!(matches!(answer, Err(StoreError::Unreachable(_))) && relay.has_lost(), "{answer:?}");
             assert_eq!(read(&mut *other, "head").await.as_ref(), Some(&new));
             assert_eq!(write(&mut *store, &lost).await.value, Outcome::Written);
             assert_eq!(read(&mut *other, "head").await.as_ref(), Some(&new));
@@ -248,7 +248,7 @@ fn a_write_whose_answer_is_lost() {
         }
         // Where another one came after it, that stays.
         let (lost, after) = (head(Some(13), &record(14, 9, "{\"lost\":1}")), record(15, 10, "{}"));
-        way.lose_the_answer_to("\"lost\"");
+        relay.lose_the_answer_to("\"lost\"");
         store.write(&lost).await.unwrap_err();
         assert_eq!(write(&mut *other, &head(Some(14), &after)).await.value, Outcome::Written);
         let found = Outcome::Found { record: Some(after), guard: None };
@@ -259,17 +259,17 @@ fn a_write_whose_answer_is_lost() {
 #[test]
 fn a_write_that_is_dropped() {
     let zookeeper = Zookeeper::new();
-    let way = Way::new(zookeeper.port());
-    let mut store = impatient(&format!("zookeeper://127.0.0.1:{}", way.port()));
-    records::a_write_that_is_dropped(&mut *store, |is_held| way.hold(is_held));
+    let relay = Relay::new(zookeeper.port());
+    let mut store = impatient(&format!("zookeeper://127.0.0.1:{}", relay.port()));
+    records::a_write_that_is_dropped(&mut *store, |is_held| relay.hold(is_held));
 }
 
 /// So that no server that is behind serves what is older.
 #[test]
 fn each_session_begins_with_what_was_seen() {
     let zookeeper = Zookeeper::new();
-    let way = Way::new(zookeeper.port());
-    let mut store = impatient(&format!("zookeeper://127.0.0.1:{}", way.port()));
+    let relay = Relay::new(zookeeper.port());
+    let mut store = impatient(&format!("zookeeper://127.0.0.1:{}", relay.port()));
     block(async {
         for at in 0..3 {
             let new = record(20 + at, at, "{}");
@@ -280,7 +280,7 @@ fn each_session_begins_with_what_was_seen() {
     });
     // After the length and the version of the protocol.
     let seen =
-        way.begun().iter().map(|it| i64::from_be_bytes(it[8..16].try_into().unwrap())).collect::<Vec<_>>();
+        relay.begun().iter().map(|it| i64::from_be_bytes(it[8..16].try_into().unwrap())).collect::<Vec<_>>();
     assert_eq!((seen.len(), seen[0]), (3, 0), "{seen:?}");
     assert!(seen.is_sorted_by(|one, other| one < other), "{seen:?}");
 }
@@ -290,11 +290,11 @@ fn each_session_begins_with_what_was_seen() {
 fn nobody_is_told_what_is_old() {
     let ways = std::sync::Mutex::new(Vec::new());
     let all = Zookeeper::ensemble(|port| {
-        let way = Way::new(port);
-        ways.lock().unwrap().push(way.clone());
-        way.port()
+        let relay = Relay::new(port);
+        ways.lock().unwrap().push(relay.clone());
+        relay.port()
     });
-    let hold = |is_held| ways.lock().unwrap().iter().for_each(|way| way.hold(is_held));
+    let hold = |is_held| ways.lock().unwrap().iter().for_each(|relay| relay.hold(is_held));
     block(async {
         // The first server does not hear what the two others decide.
         let (mut store, mut behind) = (impatient(&all[1].url()), impatient(&all[0].url()));
@@ -353,8 +353,8 @@ fn nobody_is_told_what_is_old() {
 #[test]
 fn a_guard_that_changes_meanwhile() {
     let zookeeper = Zookeeper::new();
-    let way = Way::new(zookeeper.port());
+    let relay = Relay::new(zookeeper.port());
     let (mut store, mut other) =
-        (impatient(&format!("zookeeper://127.0.0.1:{}", way.port())), impatient(&zookeeper.url()));
-    records::a_guard_that_changes_meanwhile(&mut *store, &mut *other, |is_held| way.hold(is_held));
+        (impatient(&format!("zookeeper://127.0.0.1:{}", relay.port())), impatient(&zookeeper.url()));
+    records::a_guard_that_changes_meanwhile(&mut *store, &mut *other, |is_held| relay.hold(is_held));
 }

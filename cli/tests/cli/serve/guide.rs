@@ -1,6 +1,6 @@
 //! docs/service.md: its examples print what it says, and it shows the files of `deploy/`.
 
-use super::super::page::{are_like, examples, read, run};
+use super::super::guide::{are_like, examples, read, run};
 use super::super::{fails, prints};
 use super::Server;
 

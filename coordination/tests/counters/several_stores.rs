@@ -7,9 +7,9 @@ use polyflake_coordination::Counter;
 
 use crate::backend::{Backend, Sqlite};
 use crate::holder::{Holder, Journals};
-use crate::judge::Judge;
 use crate::proxy::{Conduct, Proxy};
 use crate::servers::redis::Redis;
+use crate::taken_numbers::TakenNumbers;
 use crate::taker::{begin, options, settings, start};
 
 /// An attempt takes half a second at most.
@@ -60,7 +60,7 @@ fn one_is_killed_and_comes_back() {
     // Above all, of both.
     third.does("raise 100000");
     assert!(third.take(50).into_iter().all(|number| number > 100_000));
-    Judge::of(&journals).unique(2_000);
+    TakenNumbers::of(&journals).unique(2_000);
     for taker in &mut takers {
         taker.finish();
     }
@@ -106,7 +106,7 @@ fn one_that_refuses_is_passed_over() {
         take(&stores, "&after_loss=refuse", Some(1));
     }
     for journals in &journals {
-        Judge::of(journals).unique(400);
+        TakenNumbers::of(journals).unique(400);
     }
 }
 
@@ -193,7 +193,7 @@ fn both_are_down() {
     taker.take(100);
     first.server.start_again();
     taker.take(100);
-    Judge::of(&journals).unique(250);
+    TakenNumbers::of(&journals).unique(250);
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn others_than_it_began_with_are_refused() {
         assert_eq!(third.cli(&["DBSIZE"]), "0");
     }
     taker.take(100);
-    Judge::of(&journals).unique(200);
+    TakenNumbers::of(&journals).unique(200);
 }
 
 /// Programs that name other stores, on empty ones, at the same instant: at most one of them has the counter, and one where the first
@@ -248,7 +248,7 @@ fn lists_that_differ_are_opened_at_once() {
         }
         let has_one_first = lists[0][0].port() == lists[1][0].port();
         assert!(taken == 100 || (taken == 0 && !has_one_first), "{taken}");
-        Judge::of(&journals).unique(taken);
+        TakenNumbers::of(&journals).unique(taken);
     }
 }
 
@@ -271,7 +271,7 @@ fn a_third_is_not_begun_while_nobody_asked_the_others() {
     first.server.resume();
     assert_eq!(third.cli(&["DBSIZE"]), "0");
     taker.take(100);
-    Judge::of(&journals).unique(200);
+    TakenNumbers::of(&journals).unique(200);
 }
 
 /// It begins once all of them were there.
@@ -294,7 +294,7 @@ fn a_new_counter_waits_for_all_its_stores() {
     // One of them may come a little later.
     while parts(&waits.take(10)).0 == 0 {}
     while parts(&waits.take(10)).1 == 0 {}
-    Judge::of(&journals).unique(20);
+    TakenNumbers::of(&journals).unique(20);
 }
 
 /// Those that reach the store that is down go on, so it is not removed.

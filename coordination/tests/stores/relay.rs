@@ -1,4 +1,4 @@
-//! A way to a server, which holds or loses what comes back, and keeps what was sent.
+//! A relay to a server, which holds or loses what comes back, and keeps what was sent.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -23,29 +23,29 @@ struct State {
 
 /// It passes connections on to a port of this host. Its threads end with their connections.
 #[derive(Clone)]
-pub(crate) struct Way {
+pub(crate) struct Relay {
     port: u16,
     state: Arc<(Mutex<State>, Condvar)>,
 }
 
-impl Way {
+impl Relay {
     pub(crate) fn new(to: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let way = Self { port, state: Arc::default() };
-        let theirs = way.clone();
+        let relay = Self { port, state: Arc::default() };
+        let theirs = relay.clone();
         thread::spawn(move || {
             for near in listener.incoming().map_while(Result::ok) {
                 let Ok(far) = TcpStream::connect(("127.0.0.1", to)) else { continue };
                 let lost = Arc::new(Mutex::new(false));
                 let (near_too, far_too) = (near.try_clone().unwrap(), far.try_clone().unwrap());
-                let (way, its_lost) = (theirs.clone(), Arc::clone(&lost));
-                thread::spawn(move || way.there(near, far, &its_lost));
-                let way = theirs.clone();
-                thread::spawn(move || way.back(far_too, near_too, &lost));
+                let (relay, its_lost) = (theirs.clone(), Arc::clone(&lost));
+                thread::spawn(move || relay.there(near, far, &its_lost));
+                let relay = theirs.clone();
+                thread::spawn(move || relay.back(far_too, near_too, &lost));
             }
         });
-        way
+        relay
     }
 
     pub(crate) const fn port(&self) -> u16 {

@@ -6,7 +6,7 @@ use std::fs;
 use crate::holder::Journals;
 
 /// All that is in the journals of a test. A process that was killed may have taken numbers that it could not write down.
-pub(crate) struct Judge {
+pub(crate) struct TakenNumbers {
     /// Each thread's, by the journal and the thread, in the order in which they were taken.
     threads: HashMap<(String, u64), Vec<u64>>,
 }
@@ -17,7 +17,7 @@ pub(crate) fn numbers_of(line: &str) -> Option<(u64, Vec<u64>)> {
     Some((words.next()?, words.collect()))
 }
 
-impl Judge {
+impl TakenNumbers {
     /// Only whole lines are read.
     pub(crate) fn of(journals: &Journals) -> Self {
         let mut threads: HashMap<_, Vec<u64>> = HashMap::new();

@@ -20,7 +20,7 @@ const FOLDER: &str = "POLYFLAKE_TEST_FOLDER";
 fn a_forked_child_opens_its_own() {
     let folder = folder();
     let program = env::current_exe().unwrap();
-    let test = ["--exact", "--include-ignored", "--nocapture", "custom::forked"];
+    let test = ["--exact", "--include-ignored", "--nocapture", "custom_store::forked"];
     let ended = Command::new(program).args(test).env(FOLDER, folder.path()).output().unwrap();
     assert!(ended.status.success(), "{ended:?}");
 }

@@ -8,7 +8,7 @@ use polyflake_coordination::{
     CounterName, CounterRecord, LAST_NUMBER, Numbers, Place, Reserve, Reserved, Rows, Schema, StoreError,
 };
 
-use super::suite::{block, retry};
+use super::support::{block, retry};
 
 /// Opens one more client of the same store.
 pub(crate) type Open<'a> = &'a (dyn Fn() -> Box<dyn Store> + Sync);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::Forgets;
 use crate::backend::Backend;
 use crate::holder::{Holder, Journal, Journals};
-use crate::judge::Judge;
+use crate::taken_numbers::TakenNumbers;
 use crate::taker::{AT_A_TIME, begin, options, settings, start};
 
 /// Numbers that differ from run to run, of a seed that is shown: by SplitMix64.
@@ -73,11 +73,11 @@ fn processes_are_killed(store: &impl Backend, name: &str, during: Duration) {
         let mut last = start(&journals, &settings.replace(&format!("step={STEP}"), "step=1"));
         last.peek()
     };
-    let judge = Judge::of(&journals);
-    let (missing, longest) = judge.unique(1_000).increasing().missing(last);
+    let taken = TakenNumbers::of(&journals);
+    let (missing, longest) = taken.unique(1_000).increasing().missing(last);
     // What was in hand, or had been taken and was not written down.
     let of_one = 2 * STEP + THREADS * AT_A_TIME;
-    let taken = judge.all().len();
+    let taken = taken.all().len();
     let url = store.url();
     let (scheme, _) = url.split_once(':').unwrap();
     println!(
@@ -122,8 +122,9 @@ pub(crate) fn two_by_turns_with_a_step_of_1(store: &impl Backend) {
 
 pub(crate) fn blocks_beside_numbers(store: &impl Backend) {
     let journals = Journals::new();
-    journals.run(&settings("blocks", &[&store.url()], &["step=50", "max_wait_ms=60000"]), "any::blocks");
-    Judge::of(&journals).unique(5_000).increasing();
+    journals
+        .run(&settings("blocks", &[&store.url()], &["step=50", "max_wait_ms=60000"]), "every_store::blocks");
+    TakenNumbers::of(&journals).unique(5_000).increasing();
 }
 
 #[test]
@@ -165,12 +166,12 @@ fn blocks() {
 pub(crate) fn give_back_raced_by_others(store: &impl Backend) {
     let journals = Journals::new();
     let settings = settings("raced", &[&store.url()], &["step=20", "max_wait_ms=60000"]);
-    let start = || journals.start_with(&settings, "any::opens_and_closes", &[]);
+    let start = || journals.start_with(&settings, "every_store::opens_and_closes", &[]);
     let mut all: Vec<_> = (0..3).map(|_| start()).collect();
     for process in &mut all {
         assert!(process.wait().success(), "{}", process.text());
     }
-    Judge::of(&journals).unique(3 * 40).increasing();
+    TakenNumbers::of(&journals).unique(3 * 40).increasing();
 }
 
 #[test]
@@ -223,7 +224,7 @@ pub(crate) fn a_store_that_stops_and_one_that_dies<B: Backend>() {
         taker.take(5_000);
     }
     taker.finish();
-    Judge::of(&journals).unique(6_000).increasing();
+    TakenNumbers::of(&journals).unique(6_000).increasing();
 }
 
 /// At a hundred numbers a second. The default step grows until what is in hand lasts longer than the outage.
@@ -274,7 +275,7 @@ pub(crate) fn a_store_that_forgets<B: Forgets>() {
     let mut new = start(&journals, &settings);
     new.take(15);
     old.take(100);
-    Judge::of(&journals).unique(215).increasing();
+    TakenNumbers::of(&journals).unique(215).increasing();
 
     // An operator ends the wait.
     let mark = old.mark();
@@ -284,7 +285,7 @@ pub(crate) fn a_store_that_forgets<B: Forgets>() {
     assert!(old.take(11).into_iter().all(|number| number > 5_000));
     // Beyond what it had in hand.
     new.take(50);
-    Judge::of(&journals).unique(276).increasing();
+    TakenNumbers::of(&journals).unique(276).increasing();
 
     // Where somebody removes it, nobody goes on: the next counter of that name has the same numbers.
     new.does("remove");
