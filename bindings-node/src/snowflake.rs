@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
-use polyflake::{Reservation, BuiltinClock, Clock, ClockError, Number, Options, Polled, Snowflake, Waiting};
+use polyflake::{BuiltinClock, Clock, ClockError, Number, Options, Polled, Reservation, Snowflake, Waiting};
 
 use crate::errors::{CoreError, CoreErrorRef, CoreResult, Failure, call, catch, js_error, number, run};
 use crate::layout::{NodeTexts, node_of, pairs};
