@@ -9,15 +9,12 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use polyflake::Snowflake;
-use servers::etcd::Etcd;
-use servers::folder;
-use servers::mariadb::MariaDb;
-use servers::postgres::Postgres;
-use servers::redis::Redis;
-use servers::zookeeper::Zookeeper;
-
-#[path = "../tests/servers/mod.rs"]
-mod servers;
+use polyflake_test_support::servers::etcd::Etcd;
+use polyflake_test_support::servers::folder;
+use polyflake_test_support::servers::mariadb::MariaDb;
+use polyflake_test_support::servers::postgres::Postgres;
+use polyflake_test_support::servers::redis::Redis;
+use polyflake_test_support::servers::zookeeper::Zookeeper;
 
 const RUNS: usize = 15;
 

@@ -6,15 +6,12 @@
 
 use std::io::{self, BufRead};
 
-use servers::Server;
-use servers::etcd::Etcd;
-use servers::mariadb::MariaDb;
-use servers::postgres::Postgres;
-use servers::redis::Redis;
-use servers::zookeeper::Zookeeper;
-
-#[path = "../tests/servers/mod.rs"]
-mod servers;
+use polyflake_test_support::servers::Server;
+use polyflake_test_support::servers::etcd::Etcd;
+use polyflake_test_support::servers::mariadb::MariaDb;
+use polyflake_test_support::servers::postgres::Postgres;
+use polyflake_test_support::servers::redis::Redis;
+use polyflake_test_support::servers::zookeeper::Zookeeper;
 
 /// That of the servers' own users, so that a test can look for it in any address.
 const PASSWORD: &str = "secret-of-polyflake";

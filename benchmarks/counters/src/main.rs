@@ -8,18 +8,15 @@ mod ours;
 mod stores;
 mod suite;
 
-#[path = "../../../coordination/tests/servers/mod.rs"]
-mod servers;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::ExitCode;
 
 use rustix::fs::statvfs;
-use servers::etcd::Etcd;
-use servers::mariadb::MariaDb;
-use servers::postgres::Postgres;
-use servers::redis::Redis;
+use polyflake_test_support::servers::etcd::Etcd;
+use polyflake_test_support::servers::mariadb::MariaDb;
+use polyflake_test_support::servers::postgres::Postgres;
+use polyflake_test_support::servers::redis::Redis;
 use suite::Suite;
 
 /// How many numbers a segment has where the store is not what is measured, of Polyflake and of CosId.

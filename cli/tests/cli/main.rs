@@ -11,9 +11,6 @@ mod public;
 mod range;
 #[cfg(unix)]
 mod serve;
-#[cfg(unix)]
-#[path = "../../../coordination/tests/servers/mod.rs"]
-mod servers;
 mod shell;
 #[cfg(unix)]
 mod stores;
@@ -25,6 +22,8 @@ use std::process::Output;
 use std::time::Duration;
 
 use assert_cmd::Command;
+#[cfg(unix)]
+use polyflake_test_support::servers;
 
 /// An ID that Twitter published, and its parts.
 const ID: &str = "1541815603606036480";

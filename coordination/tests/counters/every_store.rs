@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use crate::Forgets;
 use crate::backend::Backend;
-use crate::holder::{Holder, Journal, Journals};
+use crate::journals::{Holder, Journal, Journals};
 use crate::taken_numbers::TakenNumbers;
-use crate::taker::{AT_A_TIME, begin, options, settings, start};
+use crate::taker::{AT_A_TIME, Taker, begin, options, settings, start};
 
 /// Numbers that differ from run to run, of a seed that is shown: by SplitMix64.
 pub(crate) struct Random(u64);
@@ -69,7 +69,7 @@ fn processes_are_killed(store: &impl Backend, name: &str, during: Duration) {
         assert!(taker.errors().is_empty(), "{}", taker.text());
     }
     let last = {
-        all.iter_mut().for_each(Holder::finish);
+        all.iter_mut().for_each(Taker::finish);
         let mut last = start(&journals, &settings.replace(&format!("step={STEP}"), "step=1"));
         last.peek()
     };

@@ -2,19 +2,7 @@
 //! tests runs on each store that is named below.
 #![cfg(unix)]
 
-#[path = "../servers/mod.rs"]
-mod servers;
-
-// Of the tests of leases, which use all of them.
-#[path = "../leases/backend.rs"]
-#[allow(dead_code)]
-mod backend;
-#[path = "../leases/holder.rs"]
-#[allow(dead_code)]
-mod holder;
-#[path = "../leases/proxy.rs"]
-#[allow(dead_code)]
-mod proxy;
+use polyflake_test_support::{backend, journals, proxy, servers};
 
 mod custom_store;
 mod every_store;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::backend::Backend;
 use crate::every_store::Random;
-use crate::holder::{Holder, Journals};
+use crate::journals::{Holder, Journals};
 use crate::proxy::{Conduct, Proxy};
 use crate::taken_numbers::TakenNumbers;
 use crate::taker::{begin, settings};
@@ -24,7 +24,7 @@ pub(crate) fn a_bad_network(store: &impl Backend) {
     }
     for _ in 0..3 {
         sleep(Duration::from_secs(2));
-        let marks: Vec<_> = all.iter().map(Holder::mark).collect();
+        let marks: Vec<_> = all.iter().map(|taker| taker.mark()).collect();
         for (taker, mark) in all.iter_mut().zip(marks) {
             taker.wait_for_numbers(mark, 200);
         }

@@ -13,7 +13,7 @@ use polyflake::ErrorCode;
 use polyflake_coordination::Counter;
 
 use crate::backend::Backend;
-use crate::holder::{Journal, Journals};
+use crate::journals::{Journal, Journals};
 use crate::taken_numbers::TakenNumbers;
 use crate::taker::{options, settings, start, stream};
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use polyflake::ErrorCode;
 
 use crate::backend::Backend as _;
-use crate::holder::Journals;
+use crate::journals::Journals;
 use crate::proxy::{Conduct, Proxy};
 use crate::servers::redis::Redis;
 use crate::taken_numbers::TakenNumbers;

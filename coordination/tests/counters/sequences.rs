@@ -16,7 +16,7 @@ use rustix::process::Signal;
 use crate::ForgetsSequences;
 use crate::backend::Backend;
 use crate::every_store::Random;
-use crate::holder::{Holder, Journal, Journals};
+use crate::journals::{Holder, Journal, Journals};
 use crate::process::{fork, join};
 use crate::servers::redis::Redis;
 

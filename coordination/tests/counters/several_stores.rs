@@ -6,7 +6,7 @@ use polyflake::ErrorCode;
 use polyflake_coordination::Counter;
 
 use crate::backend::{Backend, Sqlite};
-use crate::holder::{Holder, Journals};
+use crate::journals::{Holder, Journals};
 use crate::proxy::{Conduct, Proxy};
 use crate::servers::redis::Redis;
 use crate::taken_numbers::TakenNumbers;
@@ -40,7 +40,7 @@ fn one_is_killed_and_comes_back() {
         assert!(of_first > 0 && of_second > 0);
     }
     first.server.kill();
-    let marks = takers.each_ref().map(Holder::mark);
+    let marks = takers.each_ref().map(|taker| taker.mark());
     for taker in &mut takers {
         // What is in hand of the first, and then the other's.
         let (of_first, of_second) = parts(&taker.take(200));

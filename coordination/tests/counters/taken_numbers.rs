@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 
-use crate::holder::Journals;
+use crate::journals::Journals;
 
 /// All that is in the journals of a test. A process that was killed may have taken numbers that it could not write down.
 pub(crate) struct TakenNumbers {

@@ -1,6 +1,7 @@
 //! A process that takes numbers from a counter, and writes them down.
 
 use std::io::BufRead;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use polyflake::{Error, ErrorCode};
 use polyflake_coordination::{Counter, CounterOptions};
 
-use crate::holder::{Holder, Journal, Journals, Mark};
+use crate::journals::{Holder, Journal, Journals, Mark};
 use crate::taken_numbers::numbers_of;
 
 /// How many numbers a thread takes at a time, before it writes them down.
@@ -28,15 +29,6 @@ pub(crate) fn settings(name: &str, stores: &[&str], more: &[&str]) -> String {
     let stores = stores.iter().map(|store| format!("\nstore={store}"));
     let more = more.iter().map(|setting| format!("\n{setting}"));
     name.to_owned() + &stores.chain(more).collect::<String>()
-}
-
-impl Journal {
-    pub(crate) fn numbers(&self, thread: u64, numbers: &[u64]) {
-        if !numbers.is_empty() {
-            let all: Vec<_> = numbers.iter().map(ToString::to_string).collect();
-            self.write(&format!("numbers {thread} {}", all.join(" ")));
-        }
-    }
 }
 
 /// Takes up to [`AT_A_TIME`] numbers, in one of four ways.
@@ -127,19 +119,36 @@ fn a_taker() {
 
 // In the test ---------------------------------------------------------------------------------------------------------
 
+/// A process that takes numbers from a counter.
+pub(crate) struct Taker(Holder);
+
+impl Deref for Taker {
+    type Target = Holder;
+
+    fn deref(&self) -> &Holder {
+        &self.0
+    }
+}
+
+impl DerefMut for Taker {
+    fn deref_mut(&mut self) -> &mut Holder {
+        &mut self.0
+    }
+}
+
 /// Starts a process that opens a counter. It may not be open yet.
-pub(crate) fn begin(journals: &Journals, settings: &str) -> Holder {
-    journals.start_with(settings, "taker::a_taker", &[])
+pub(crate) fn begin(journals: &Journals, settings: &str) -> Taker {
+    Taker(journals.start_with(settings, "taker::a_taker", &[]))
 }
 
 /// Starts a process, and waits until it has opened the counter.
-pub(crate) fn start(journals: &Journals, settings: &str) -> Holder {
+pub(crate) fn start(journals: &Journals, settings: &str) -> Taker {
     let mut taker = begin(journals, settings);
     taker.wait_for(Holder::start(), "open");
     taker
 }
 
-impl Holder {
+impl Taker {
     /// Tells it to do something, and waits until it has, or could not.
     fn ask(&mut self, command: &str) -> (Result<(), String>, Mark) {
         let mark = self.mark();
@@ -207,7 +216,7 @@ impl Holder {
 
     /// Whether it could open the counter, or why not.
     pub(crate) fn opened(&mut self) -> Result<(), String> {
-        self.wait_until(Self::start(), "outcome", |lines| {
+        self.wait_until(Holder::start(), "outcome", |lines| {
             lines.iter().find_map(|line| match line.strip_prefix("refused ") {
                 Some(error) => Some(Err(error.to_owned())),
                 None => (line == "open").then_some(Ok(())),

@@ -9,8 +9,8 @@ use rustix::process::Signal;
 
 use crate::backend::Backend;
 use crate::checker::{Process, Promise, check};
-use crate::clock;
-use crate::holder::{Holder, Journals};
+use crate::faketime;
+use crate::journals::{Holder, Journals};
 use crate::proxy::{Conduct, Proxy};
 use crate::recorder::{AT_A_TIME, STEP, got_since, read};
 use crate::servers::postgres::Postgres;
@@ -101,7 +101,7 @@ impl<'a> Run<'a> {
         let settings = settings.collect::<Vec<_>>().join("\n");
         if self.has_clocks {
             let clock = self.clock(at);
-            return clock::start_test(self.journals, &settings, "recorder::a_process", &clock);
+            return faketime::start_with(self.journals, &settings, "recorder::a_process", &clock);
         }
         self.journals.start_with(&settings, "recorder::a_process", &[])
     }
@@ -142,7 +142,7 @@ impl<'a> Run<'a> {
                     }
                 }
             }
-            Clock(at, by_s) => clock::set(&self.clock(at), by_s),
+            Clock(at, by_s) => faketime::set(&self.clock(at), by_s),
             Stop(at, ms) => {
                 self.running[at].signal(Signal::STOP);
                 sleep(Duration::from_millis(ms));

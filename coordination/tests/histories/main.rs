@@ -4,22 +4,7 @@
 //! `history.rs` has the histories, and each runs on each store that is named below. `POLYFLAKE_SEED` repeats one that was drawn.
 #![cfg(unix)]
 
-#[path = "../servers/mod.rs"]
-mod servers;
-
-// Of the tests of leases, which use all of them.
-#[path = "../leases/backend.rs"]
-#[allow(dead_code)]
-mod backend;
-#[path = "../leases/clock.rs"]
-#[allow(dead_code)]
-mod clock;
-#[path = "../leases/holder.rs"]
-#[allow(dead_code)]
-mod holder;
-#[path = "../leases/proxy.rs"]
-#[allow(dead_code)]
-mod proxy;
+use polyflake_test_support::{backend, faketime, journals, proxy, servers};
 
 mod checker;
 mod history;

@@ -13,7 +13,7 @@ use polyflake::{Error, SequenceStart, Snowflake};
 use polyflake_coordination::{CounterOptions, SequencesOptions, open};
 
 use crate::checker::{Call, Got, Process};
-use crate::holder::{Holder, Journal};
+use crate::journals::{Holder, Journal};
 
 /// What a counter fetches at a time.
 pub(crate) const STEP: u64 = 50;

@@ -1,44 +1,15 @@
 //! A holder whose clock is set, by libfaketime.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::backend::Backend;
-use crate::holder::{Holder, Journals};
+use crate::faketime::{self, set};
+use crate::journals::{Holder, Journals};
 use crate::servers::etcd::Etcd;
-
-/// Debian's library.
-fn library() -> PathBuf {
-    let folders = fs::read_dir("/usr/lib").unwrap().map(|entry| entry.unwrap().path());
-    let found = folders.map(|folder| folder.join("faketime/libfaketimeMT.so.1")).find(|path| path.exists());
-    found.expect("libfaketime is installed")
-}
 
 /// A process whose clock a file sets.
 fn start(journals: &Journals, address: &str, clock: &Path) -> Holder {
-    start_test(journals, address, "holder::a_holder", clock)
-}
-
-/// One of the ignored tests as such a process.
-pub(crate) fn start_test(journals: &Journals, address: &str, test: &str, clock: &Path) -> Holder {
-    set(clock, 0);
-    let (library, file) = (library(), clock.display().to_string());
-    let environment = [
-        ("LD_PRELOAD", library.to_str().unwrap()),
-        ("FAKETIME_TIMESTAMP_FILE", &*file),
-        ("FAKETIME_NO_CACHE", "1"),
-        // The monotonic clock continues, as when a machine's clock is set.
-        ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
-        ("DONT_FAKE_MONOTONIC", "1"),
-    ];
-    journals.start_with(address, test, &environment)
-}
-
-/// It is never read half written.
-pub(crate) fn set(clock: &Path, by_s: i32) {
-    let new = clock.with_extension("new");
-    fs::write(&new, format!("{by_s:+}\n")).unwrap();
-    fs::rename(new, clock).unwrap();
+    faketime::start_with(journals, address, "holder::a_holder", clock)
 }
 
 pub(crate) fn a_clock_that_is_set(store: &impl Backend) {

@@ -1,6 +1,6 @@
 //! Nodes of one Galera cluster.
 
-use crate::holder::{Holder, Journals};
+use crate::journals::{Holder, Journals};
 use crate::servers::mariadb::MariaDb;
 
 /// All nodes have the same records: a client of another node waits for nobody.

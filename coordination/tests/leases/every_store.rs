@@ -7,7 +7,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::backend::Backend;
-use crate::holder::{Holder, Journals, MAX_WAIT_MS, node_of};
+use crate::holder::MAX_WAIT_MS;
+use crate::journals::{Holder, Journals, node_of};
 
 pub(crate) fn forty_processes_fight_for_32_nodes(store: &impl Backend) {
     let journals = Journals::new();

@@ -2,17 +2,14 @@
 //! store that is named below.
 #![cfg(unix)]
 
-#[path = "../servers/mod.rs"]
-mod servers;
+use polyflake_test_support::{backend, faketime, journals, proxy, servers};
 
-mod backend;
 mod clock;
 mod cluster;
 mod every_store;
 mod holder;
 mod network;
 mod process;
-mod proxy;
 mod refused;
 mod replicas;
 mod sqlite_file;

@@ -6,7 +6,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::backend::Backend;
-use crate::holder::{Holder, Journals, MAX_WAIT_MS};
+use crate::holder::MAX_WAIT_MS;
+use crate::journals::{Holder, Journals};
 use crate::proxy::{Conduct, Proxy};
 use crate::servers::etcd::Etcd;
 use crate::servers::postgres::Postgres;

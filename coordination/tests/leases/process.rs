@@ -10,7 +10,8 @@ use polyflake::ErrorCode;
 use polyflake_coordination::{CounterOptions, Kind, SequencesOptions, open, set_listener};
 
 use crate::backend::{Backend, Sqlite};
-use crate::holder::{Holder, Journal, Journals, node_of, options};
+use crate::holder::options;
+use crate::journals::{Holder, Journal, Journals, node_of};
 
 /// As long as it is so.
 fn wait_while(what: &str, is_so: impl Fn() -> bool) {

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use rusqlite::Connection;
 
 use crate::backend::{Backend as _, Sqlite};
-use crate::holder::{Holder, Journals};
+use crate::journals::{Holder, Journals};
 use crate::servers::etcd::Etcd;
 use crate::servers::free_port;
 use crate::servers::mariadb::MariaDb;

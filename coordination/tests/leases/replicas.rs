@@ -7,7 +7,7 @@ use polyflake_coordination::Admin;
 use rustix::process::Signal;
 
 use crate::backend::Backend;
-use crate::holder::{Holder, Journals, node_of};
+use crate::journals::{Holder, Journals, node_of};
 use crate::proxy::{Conduct, Proxy};
 use crate::servers::redis::Redis;
 

@@ -4,7 +4,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::backend::{Backend as _, Sqlite};
-use crate::holder::{Holder, Journals};
+use crate::journals::{Holder, Journals};
 
 #[test]
 fn a_close_while_another_writes() {

@@ -1,12 +1,12 @@
 //! Each store against the histories of records, SQL stores against those of rows of others, and what is particular to each.
 
+use polyflake_test_support::servers;
+
 mod admin;
 #[cfg(unix)]
 mod connections;
 mod records;
 mod relay;
-#[path = "../servers/mod.rs"]
-mod servers;
 mod support;
 
 mod etcd;

@@ -11,7 +11,7 @@ use crate::servers::redis::Redis;
 use crate::servers::zookeeper::Zookeeper;
 use crate::servers::{Server, folder};
 
-pub(crate) trait Backend: Send + Sync + 'static {
+pub trait Backend: Send + Sync + 'static {
     /// Its own store.
     fn begin() -> Self;
 
@@ -38,14 +38,14 @@ pub(crate) trait Backend: Send + Sync + 'static {
 }
 
 /// A store for all tests that run at a time. It ends with the last.
-pub(crate) struct Shared<B>(Mutex<Weak<B>>);
+pub struct Shared<B>(Mutex<Weak<B>>);
 
 impl<B: Backend> Shared<B> {
-    pub(crate) const fn new() -> Self {
+    pub const fn new() -> Self {
         Self(Mutex::new(Weak::new()))
     }
 
-    pub(crate) fn get(&self) -> Arc<B> {
+    pub fn get(&self) -> Arc<B> {
         let mut place = self.0.lock().unwrap();
         place.upgrade().unwrap_or_else(|| {
             let new = Arc::new(B::begin());
@@ -56,14 +56,14 @@ impl<B: Backend> Shared<B> {
 }
 
 /// A file.
-pub(crate) struct Sqlite {
+pub struct Sqlite {
     folder: tempfile::TempDir,
     /// Another program that writes, and does not end.
     writer: Mutex<Option<Connection>>,
 }
 
 impl Sqlite {
-    pub(crate) fn path(&self) -> std::path::PathBuf {
+    pub fn path(&self) -> std::path::PathBuf {
         self.folder.path().join("leases.db")
     }
 }

@@ -1,15 +1,12 @@
 //! Real servers, each on a free port of the loopback, in its own folder, and gone when dropped.
 
-// Each of the test programs that include this uses a part.
-#![allow(dead_code)]
-
-pub(crate) mod certificates;
-pub(crate) mod etcd;
-pub(crate) mod mariadb;
-pub(crate) mod pgbouncer;
-pub(crate) mod postgres;
-pub(crate) mod redis;
-pub(crate) mod zookeeper;
+pub mod certificates;
+pub mod etcd;
+pub mod mariadb;
+pub mod pgbouncer;
+pub mod postgres;
+pub mod redis;
+pub mod zookeeper;
 
 use std::fs::{self, File};
 use std::net::TcpListener;
@@ -25,10 +22,10 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 /// Databases refuse to run as root: then they run as `nobody`.
-pub(crate) const NOBODY: u32 = 65534;
+pub const NOBODY: u32 = 65534;
 
 /// A server's process, which can be ended and started again on the same port and folder.
-pub(crate) struct Server {
+pub struct Server {
     folder: PathBuf,
     port: u16,
     command: Vec<String>,
@@ -39,7 +36,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts `command` and waits until the command `ready` succeeds.
-    pub(crate) fn start(folder: &Path, port: u16, command: &[&str], ready: &[&str]) -> Self {
+    pub fn start(folder: &Path, port: u16, command: &[&str], ready: &[&str]) -> Self {
         let owned = |words: &[&str]| words.iter().map(ToString::to_string).collect();
         let mut server = Self {
             folder: folder.into(),
@@ -54,20 +51,20 @@ impl Server {
     }
 
     /// The signal on which it ends at once, where that is not TERM.
-    pub(crate) fn ends_on(mut self, signal: Signal) -> Self {
+    pub fn ends_on(mut self, signal: Signal) -> Self {
         self.end = signal;
         self
     }
 
-    pub(crate) const fn port(&self) -> u16 {
+    pub const fn port(&self) -> u16 {
         self.port
     }
 
-    pub(crate) fn folder(&self) -> &Path {
+    pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    pub(crate) fn start_again(&mut self) {
+    pub fn start_again(&mut self) {
         assert!(self.child.is_none(), "it runs");
         let log = self.folder.join("log");
         let output = File::options().create(true).append(true).open(&log).unwrap();
@@ -96,26 +93,26 @@ impl Server {
     }
 
     /// Ends it as an administrator would.
-    pub(crate) fn stop(&mut self) {
+    pub fn stop(&mut self) {
         self.signal(self.end);
         self.child.take().unwrap().wait().unwrap();
     }
 
     /// Ends it as a crash would.
-    pub(crate) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().unwrap();
             child.wait().unwrap();
         }
     }
 
-    pub(crate) fn signal(&self, signal: Signal) {
+    pub fn signal(&self, signal: Signal) {
         let child = self.child.as_ref().expect("it does not run");
         kill_process(Pid::from_child(child), signal).unwrap();
     }
 
     /// Stops it from answering, with its connections open.
-    pub(crate) fn pause(&self) {
+    pub fn pause(&self) {
         // None is started any more by then.
         self.signal(Signal::STOP);
         self.signal_children(Signal::STOP);
@@ -129,7 +126,7 @@ impl Server {
         }
     }
 
-    pub(crate) fn resume(&self) {
+    pub fn resume(&self) {
         self.signal_children(Signal::CONT);
         self.signal(Signal::CONT);
     }
@@ -182,27 +179,27 @@ impl Drop for Server {
 }
 
 /// A folder that the servers can write to.
-pub(crate) fn folder() -> tempfile::TempDir {
+pub fn folder() -> tempfile::TempDir {
     let folder = tempfile::Builder::new().prefix("polyflake-").tempdir().unwrap();
     give(folder.path());
     folder
 }
 
 /// Makes the user of the servers the owner.
-pub(crate) fn give(path: &Path) {
+pub fn give(path: &Path) {
     if geteuid().is_root() {
         chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
     }
 }
 
 /// Writes a file for a server.
-pub(crate) fn write(path: &Path, text: &str) {
+pub fn write(path: &Path, text: &str) {
     fs::write(path, text).unwrap();
     give(path);
 }
 
 /// A command in a folder, as a user without rights.
-pub(crate) fn unprivileged(program: &str, folder: &Path) -> Command {
+pub fn unprivileged(program: &str, folder: &Path) -> Command {
     let mut command = Command::new(program);
     // MariaDB clears its folder for temporary files when it starts.
     command.current_dir(folder).stdin(Stdio::null()).env("HOME", folder).env("TMPDIR", folder);
@@ -213,7 +210,7 @@ pub(crate) fn unprivileged(program: &str, folder: &Path) -> Command {
 }
 
 /// Runs a command to its end and returns its output.
-pub(crate) fn run(mut command: Command) -> String {
+pub fn run(mut command: Command) -> String {
     let output = command.output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {errors}");
@@ -222,7 +219,7 @@ pub(crate) fn run(mut command: Command) -> String {
 
 /// A port that nobody has, outside of the range from which connections take theirs. No other process of these tests gets it
 /// either, so that a server that starts again finds it free.
-pub(crate) fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     const FIRST: u16 = 20_000;
     const BLOCK: u16 = 64;
     const BLOCKS: u16 = 150;

@@ -18,18 +18,18 @@ const JAVA: [&str; 6] = [
     CLASSES,
 ];
 
-pub(crate) struct Zookeeper {
-    pub(crate) server: Server,
+pub struct Zookeeper {
+    pub server: Server,
     folder: tempfile::TempDir,
 }
 
 impl Zookeeper {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self::with(&[])
     }
 
     /// With more lines of its configuration.
-    pub(crate) fn with(lines: &[&str]) -> Self {
+    pub fn with(lines: &[&str]) -> Self {
         let port = free_port();
         // It says its mode once it answers requests. Asked too early, it may say nothing and keep the connection.
         let ready = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; echo srvr >&3; grep -q ^Mode <&3");
@@ -38,7 +38,7 @@ impl Zookeeper {
 
     /// Three. The first comes to the others' ports as `path` says, and does not lead: they have
     /// greater numbers.
-    pub(crate) fn ensemble(path: impl Fn(u16) -> u16) -> Vec<Self> {
+    pub fn ensemble(path: impl Fn(u16) -> u16) -> Vec<Self> {
         let ports: Vec<_> = (1..=3).map(|id| (id, free_port(), free_port(), free_port())).collect();
         let start = |(id, port, _, _): &(u8, u16, u16, u16)| {
             let mut lines = vec!["initLimit=10".to_owned(), "syncLimit=5".to_owned()];
@@ -55,7 +55,7 @@ impl Zookeeper {
     }
 
     /// Waits until all of these servers answer requests.
-    pub(crate) fn wait_for_a_leader(all: &[&Self]) {
+    pub fn wait_for_a_leader(all: &[&Self]) {
         let deadline = Instant::now() + Duration::from_secs(120);
         while all.iter().any(|it| it.mode().is_none()) {
             assert!(Instant::now() < deadline, "no leader");
@@ -88,16 +88,16 @@ impl Zookeeper {
         Self { server, folder }
     }
 
-    pub(crate) const fn port(&self) -> u16 {
+    pub const fn port(&self) -> u16 {
         self.server.port()
     }
 
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("zookeeper://127.0.0.1:{}", self.port())
     }
 
     /// Runs commands of `zkCli.sh`, and returns what they print to standard output.
-    pub(crate) fn cli(&self, commands: &[&str]) -> String {
+    pub fn cli(&self, commands: &[&str]) -> String {
         let input = self.folder.path().join("commands");
         write(&input, &(commands.join("\n") + "\n"));
         let mut cli = unprivileged("java", self.folder.path());
@@ -113,7 +113,7 @@ impl Zookeeper {
 
     /// How many sessions it has. Its configuration allows `mntr`.
     #[allow(dead_code, reason = "one of the tests that have this module uses it")]
-    pub(crate) fn sessions(&self) -> usize {
+    pub fn sessions(&self) -> usize {
         let script = format!(
             "exec 3<>/dev/tcp/127.0.0.1/{}; echo mntr >&3; grep ^zk_global_sessions <&3",
             self.port()
@@ -127,7 +127,7 @@ impl Zookeeper {
     }
 
     /// Whether it leads an ensemble.
-    pub(crate) fn is_leader(&self) -> bool {
+    pub fn is_leader(&self) -> bool {
         self.mode().is_some_and(|it| it.contains("leader"))
     }
 

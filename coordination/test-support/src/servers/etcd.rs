@@ -2,17 +2,17 @@
 
 use super::{Server, folder, free_port, run, unprivileged};
 
-pub(crate) struct Etcd {
-    pub(crate) server: Server,
+pub struct Etcd {
+    pub server: Server,
     folder: tempfile::TempDir,
 }
 
 impl Etcd {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self::with("http", &[])
     }
 
-    pub(crate) fn with(scheme: &str, options: &[&str]) -> Self {
+    pub fn with(scheme: &str, options: &[&str]) -> Self {
         let folder = folder();
         let (port, peers) = (free_port(), free_port());
         let client = format!("{scheme}://127.0.0.1:{port}");
@@ -41,15 +41,15 @@ impl Etcd {
         Self { server, folder }
     }
 
-    pub(crate) const fn port(&self) -> u16 {
+    pub const fn port(&self) -> u16 {
         self.server.port()
     }
 
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("etcd://127.0.0.1:{}", self.port())
     }
 
-    pub(crate) fn ctl(&self, arguments: &[&str]) -> String {
+    pub fn ctl(&self, arguments: &[&str]) -> String {
         let mut ctl = unprivileged("etcdctl", self.folder.path());
         ctl.env("ETCDCTL_API", "3").args(["--endpoints", &format!("127.0.0.1:{}", self.port())]);
         ctl.args(arguments);

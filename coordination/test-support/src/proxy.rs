@@ -9,9 +9,7 @@ use std::time::Duration;
 
 /// What it does with what comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-// Each of the test programs that include this uses a part.
-#[allow(dead_code)]
-pub(crate) enum Conduct {
+pub enum Conduct {
     /// All is passed on.
     Good,
     /// Connections are cut, and data is late or lost, at random.
@@ -29,7 +27,7 @@ pub(crate) enum Conduct {
 }
 
 /// It passes connections on to a port of this host. Its threads end with their connections.
-pub(crate) struct Proxy {
+pub struct Proxy {
     port: u16,
     inner: Arc<Inner>,
 }
@@ -46,7 +44,7 @@ struct Inner {
 }
 
 impl Proxy {
-    pub(crate) fn new(to: u16, seed: u64) -> Self {
+    pub fn new(to: u16, seed: u64) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let inner = Arc::new(Inner {
@@ -67,34 +65,34 @@ impl Proxy {
         Self { port, inner }
     }
 
-    pub(crate) const fn port(&self) -> u16 {
+    pub const fn port(&self) -> u16 {
         self.port
     }
 
-    pub(crate) fn behave(&self, conduct: Conduct) {
+    pub fn behave(&self, conduct: Conduct) {
         self.inner.conduct.lock().unwrap().0 = conduct;
     }
 
     /// Passes on to another port from now on.
-    pub(crate) fn lead_to(&self, port: u16) {
+    pub fn lead_to(&self, port: u16) {
         self.inner.conduct.lock().unwrap().1 = port;
         self.cut();
     }
 
     /// Cuts all connections.
-    pub(crate) fn cut(&self) {
+    pub fn cut(&self) {
         for stream in self.inner.open.lock().unwrap().drain(..) {
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
 
     /// Nothing more comes through the present connections, and nobody is told, as where a firewall forgot them.
-    pub(crate) fn forget(&self) {
+    pub fn forget(&self) {
         self.inner.silent_below.store(self.inner.opened.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     #[allow(dead_code)]
-    pub(crate) fn harms(&self) -> u64 {
+    pub fn harms(&self) -> u64 {
         self.inner.harms.load(Ordering::Relaxed)
     }
 }

@@ -5,19 +5,19 @@ use std::time::{Duration, Instant};
 
 use super::{Server, certificates, folder, free_port, run, unprivileged};
 
-pub(crate) struct MariaDb {
-    pub(crate) server: Server,
+pub struct MariaDb {
+    pub server: Server,
     _folder: tempfile::TempDir,
 }
 
 impl MariaDb {
     /// A server with the database `test`, in which `polyflake` may do anything, and
     /// with the certificates of `certificates`.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self::with(&[])
     }
 
-    pub(crate) fn with(options: &[&str]) -> Self {
+    pub fn with(options: &[&str]) -> Self {
         let folder = folder();
         let (path, port) = (folder.path(), free_port());
         let given = |option: &str, name: &str| format!("--{option}={}", path.join(name).display());
@@ -49,7 +49,7 @@ impl MariaDb {
     /// Two nodes of a Galera cluster.
     // Each of the test programs that include this uses a part.
     #[allow(dead_code)]
-    pub(crate) fn cluster() -> [Self; 2] {
+    pub fn cluster() -> [Self; 2] {
         let group = format!("127.0.0.1:{}", free_port());
         let node = |listens: &str, joins: &str| {
             Self::with(&[
@@ -85,12 +85,12 @@ impl MariaDb {
         nodes
     }
 
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("mysql://polyflake:secret-of-polyflake@127.0.0.1:{}/test", self.server.port())
     }
 
     /// As root, through the socket in the folder.
-    pub(crate) fn sql(&self, statement: &str) -> String {
+    pub fn sql(&self, statement: &str) -> String {
         let mut mariadb = unprivileged("mariadb", self.server.folder());
         let socket = format!("--socket={}", self.server.folder().join("socket").display());
         run({

@@ -8,7 +8,7 @@ use super::{give, run, unprivileged, write};
 
 /// Makes `authority.pem`, and `server` and `client` (`.pem` and `.key`). The server's name is `localhost`, the client's
 /// `polyflake`. `other.pem` is an authority that signed nothing.
-pub(crate) fn make(folder: &Path) {
+pub fn make(folder: &Path) {
     for authority in ["authority", "other"] {
         let (key, certificate) = (format!("{authority}.key"), format!("{authority}.pem"));
         let subject = format!("/CN=Polyflake test {authority}");

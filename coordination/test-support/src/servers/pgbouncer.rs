@@ -2,14 +2,14 @@
 
 use super::{Server, folder, free_port, write};
 
-pub(crate) struct PgBouncer {
+pub struct PgBouncer {
     server: Server,
     _folder: tempfile::TempDir,
 }
 
 impl PgBouncer {
     /// In front of a server's database `test`, with two connections to it.
-    pub(crate) fn new(of: u16) -> Self {
+    pub fn new(of: u16) -> Self {
         let folder = folder();
         let port = free_port();
         let text = format!(
@@ -32,7 +32,7 @@ impl PgBouncer {
         Self { server: Server::start(folder.path(), port, &command, &["sh", "-c", &ready]), _folder: folder }
     }
 
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         url(self.server.port())
     }
 }

@@ -7,18 +7,18 @@ use rustix::process::Signal;
 
 use super::{Server, certificates, folder, free_port, run, unprivileged, write};
 
-pub(crate) struct Postgres {
-    pub(crate) server: Server,
+pub struct Postgres {
+    pub server: Server,
     _folder: Option<tempfile::TempDir>,
 }
 
 impl Postgres {
     /// A server with the database `test`, whose owner is `polyflake`, and passwords asked for.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self::with(&[])
     }
 
-    pub(crate) fn with(options: &[&str]) -> Self {
+    pub fn with(options: &[&str]) -> Self {
         let folder = folder();
         let path = folder.path();
         write(&path.join("password"), "secret-of-postgres");
@@ -39,7 +39,7 @@ impl Postgres {
     }
 
     /// A standby of this server, in a folder below this one's.
-    pub(crate) fn standby(&self) -> Self {
+    pub fn standby(&self) -> Self {
         let path = self.server.folder().join("standby");
         fs::create_dir(&path).unwrap();
         super::give(&path);
@@ -53,7 +53,7 @@ impl Postgres {
     }
 
     /// From now on only TLS, with the certificates of `certificates`; with a client's or a password.
-    pub(crate) fn only_tls(&self, of_client: bool) {
+    pub fn only_tls(&self, of_client: bool) {
         let folder = self.server.folder();
         certificates::make(folder);
         let path = |name: &str| folder.join(name).display().to_string();
@@ -71,16 +71,16 @@ impl Postgres {
         self.sql("postgres", "SELECT pg_reload_conf()");
     }
 
-    pub(crate) fn promote(&self) {
+    pub fn promote(&self) {
         self.sql("postgres", "SELECT pg_promote()");
     }
 
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("postgres://polyflake:secret-of-polyflake@127.0.0.1:{}/test", self.server.port())
     }
 
     /// As the superuser, through the socket in the folder.
-    pub(crate) fn sql(&self, database: &str, statement: &str) -> String {
+    pub fn sql(&self, database: &str, statement: &str) -> String {
         let mut psql = unprivileged(&program("psql"), self.server.folder());
         let port = self.server.port().to_string();
         psql.arg("-h").arg(self.server.folder()).args(["-p", &port, "-U", "postgres", "-d", database]);

@@ -4,18 +4,18 @@ use std::time::{Duration, Instant};
 
 use super::{Server, folder, free_port, run, unprivileged, write};
 
-pub(crate) struct Redis {
-    pub(crate) server: Server,
+pub struct Redis {
+    pub server: Server,
     folder: tempfile::TempDir,
 }
 
 impl Redis {
     /// One that keeps what it acknowledges.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self::with(&["--appendonly", "yes"])
     }
 
-    pub(crate) fn with(options: &[&str]) -> Self {
+    pub fn with(options: &[&str]) -> Self {
         let folder = folder();
         let port = free_port();
         let number = port.to_string();
@@ -33,7 +33,7 @@ impl Redis {
     }
 
     /// One that has all, and that the master counts.
-    pub(crate) fn replica_of(master: &Self) -> Self {
+    pub fn replica_of(master: &Self) -> Self {
         let port = master.port().to_string();
         let replica = Self::with(&["--appendonly", "yes", "--replicaof", "127.0.0.1", &port]);
         replica.wait_for("master_link_status:up");
@@ -42,7 +42,7 @@ impl Redis {
     }
 
     /// A Cluster of this many servers, each with its part of the slots.
-    pub(crate) fn cluster(count: u16) -> Vec<Self> {
+    pub fn cluster(count: u16) -> Vec<Self> {
         // The bus: 10000 above the other port, where nothing is said, the system may have given a port to a connection.
         let buses: Vec<_> = (0..count).map(|_| free_port().to_string()).collect();
         let one = |bus: &String| {
@@ -70,22 +70,22 @@ impl Redis {
         all
     }
 
-    pub(crate) const fn port(&self) -> u16 {
+    pub const fn port(&self) -> u16 {
         self.server.port()
     }
 
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}/0", self.port())
     }
 
-    pub(crate) fn cli(&self, arguments: &[&str]) -> String {
+    pub fn cli(&self, arguments: &[&str]) -> String {
         let mut cli = unprivileged("redis-cli", self.folder.path());
         cli.args(["-e", "-p", &self.port().to_string(), "--no-auth-warning"]).args(arguments);
         run(cli)
     }
 
     /// Waits for a text in `INFO replication`.
-    pub(crate) fn wait_for(&self, text: &str) {
+    pub fn wait_for(&self, text: &str) {
         let deadline = Instant::now() + Duration::from_secs(60);
         while !self.cli(&["INFO", "replication"]).contains(text) {
             assert!(Instant::now() < deadline, "{}", self.cli(&["INFO", "replication"]));
@@ -95,13 +95,13 @@ impl Redis {
 }
 
 /// A Sentinel that watches a master by the name `mymaster`.
-pub(crate) struct Sentinel {
-    pub(crate) server: Server,
+pub struct Sentinel {
+    pub server: Server,
     _folder: tempfile::TempDir,
 }
 
 impl Sentinel {
-    pub(crate) fn new(master: u16) -> Self {
+    pub fn new(master: u16) -> Self {
         let folder = folder();
         let port = free_port();
         let path = folder.path().join("sentinel.conf");
