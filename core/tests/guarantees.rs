@@ -287,7 +287,7 @@ fn a_thread_that_loses_the_processor_looks_once_more_before_it_gives_up() {
 }
 
 #[test]
-fn a_batch_waits_anew_for_each_run() {
+fn a_batch_waits_as_long_for_each_run() {
     let now = Arc::new(AtomicI64::new(5_000));
     let clock = Arc::clone(&now);
     let ids = builder(0).layout("timestamp:40|worker:1|sequence:1@0/20ms").max_wait_ms(30);
