@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The Java package's checks: the compiler's warnings, the tests, Javadoc, and the jar. The library is found as anybody finds
-# it: by LD_LIBRARY_PATH. Maven fetches JUnit and its plugins once. The last line is "N passed, N failed".
+# The Java package's checks: the compiler's warnings, the tests, Javadoc, and the jar. The library is found as anybody
+# finds it: by LD_LIBRARY_PATH. Maven fetches JUnit and its plugins once. The last line is "N passed, N failed".
 set -uo pipefail
 cd "$(dirname "$0")" || exit 1
 
@@ -54,7 +54,8 @@ passed=$((passed + tests - bad - over))
 failed=$((failed + bad))
 [ "$bad" -eq 0 ] || cat "$log"
 [ "$tests" -ge $((bad + over)) ] || passed=0
-echo "tests: $((tests - bad - over)) passed, $bad failed, $over passed over (no Java value holds their numbers, or a server is missing)"
+echo "tests: $((tests - bad - over)) passed, $bad failed, $over passed over (their numbers fit no Java type, or a" \
+  "server is missing)"
 
 check "Javadoc" "$JAVA_HOME/bin/javadoc" -quiet -Xdoclint:all -Werror --release 22 -d "$built/apidocs" \
   --module-source-path "io.polyflake=src/main/java" --module io.polyflake

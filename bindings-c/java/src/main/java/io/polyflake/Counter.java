@@ -11,8 +11,8 @@ import java.util.OptionalLong;
 import java.util.stream.LongStream;
 
 /**
- * Gives numbers that count up, each once: 1, 2, 3 and so on, for order numbers or as the keys of a table. A store hands them
- * out in segments, so that most numbers cost no round trip.
+ * Gives numbers that count up, each once: 1, 2, 3 and so on, for order numbers or as the keys of a table. A store hands
+ * them out in segments, so that most numbers cost no round trip.
  *
  * <pre>{@code
  * try (var orders = Counter.open("orders", "postgres://host/shop")) {
@@ -20,12 +20,12 @@ import java.util.stream.LongStream;
  * }
  * }</pre>
  *
- * <p>No number is given twice, by whichever process, as long as the store loses no write that it acknowledged. Each is greater
- * than every number that this process got before the call began (with one store). A process that ends without
+ * <p>No number is given twice, by whichever process, as long as the store loses no write that it acknowledged. Each is
+ * greater than every number that this process got before the call began (with one store). A process that ends without
  * {@link #close()} leaves a gap of at most the numbers that it had in hand: two segments.
  *
- * <p>Any number of threads may use one. Threads that wait for the store wait in Java, and one thread asks for all of them: a
- * virtual thread leaves its carrier, and an interrupt ends the wait with a {@link WaitInterruptedException}.
+ * <p>Any number of threads may use one. Threads that wait for the store wait in Java, and one thread asks for all of
+ * them: a virtual thread leaves its carrier, and an interrupt ends the wait with a {@link WaitInterruptedException}.
  */
 public final class Counter implements IdGenerator, AutoCloseable {
     private final long address;
@@ -67,8 +67,8 @@ public final class Counter implements IdGenerator, AutoCloseable {
      * Returns the next number. If none is in hand, waits for the store, for at most {@code maxWait}.
      *
      * @return the number
-     * @throws CounterUnavailableException if the store gave none in that time; and at once where waiting does not help: the
-     *     store refuses, somebody removed the counter, or it has reached 2<sup>63</sup>-1
+     * @throws CounterUnavailableException if the store gave none in that time; and at once where waiting does not help:
+     *     the store refuses, somebody removed the counter, or it has reached 2<sup>63</sup>-1
      * @throws ClosedException after {@link #close()}, also if it came while the call waited
      * @throws WaitInterruptedException if the thread was interrupted while the call waited
      */
@@ -90,7 +90,8 @@ public final class Counter implements IdGenerator, AutoCloseable {
     /**
      * Returns the next number without waiting for the store.
      *
-     * @return the number; empty if none is in hand: the store is asked for more meanwhile. With a step of 1, none ever is
+     * @return the number; empty if none is in hand: the store is asked for more meanwhile. With a step of 1, none ever
+     *     is
      * @throws ClosedException after {@link #close()}
      */
     public OptionalLong tryNextId() {
@@ -107,9 +108,9 @@ public final class Counter implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Returns {@code n} numbers, much faster than {@code n} calls of {@link #nextId()}. They increase (with one store), and
-     * need not follow each other: see {@link #nextBlock(int)}. If this throws, the numbers that were already taken are lost,
-     * never repeated.
+     * Returns {@code n} numbers, much faster than {@code n} calls of {@link #nextId()}. They increase (with one store),
+     * and need not follow each other: see {@link #nextBlock(int)}. If this throws, the numbers that were already taken
+     * are lost, never repeated.
      *
      * @param n 1 to {@link Snowflake#MAX_BATCH}
      * @return the numbers
@@ -167,12 +168,13 @@ public final class Counter implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Returns the first of {@code n} numbers that follow each other; the last is it plus {@code n} - 1. Where fewer than
-     * {@code n} are left of what is in hand, those are passed over, and the store is asked.
+     * Returns the first of {@code n} numbers that follow each other; the last is it plus {@code n} - 1. Where fewer
+     * than {@code n} are left of what is in hand, those are passed over, and the store is asked.
      *
      * @param n 1 to {@link Snowflake#MAX_BATCH}
      * @return the first number
-     * @throws InvalidOptionException for another {@code n}, and with several stores, whose numbers do not follow each other
+     * @throws InvalidOptionException for another {@code n}, and with several stores, whose numbers do not follow each
+     *     other
      * @throws PolyflakeException as {@link #nextId()}
      */
     public long nextBlock(int n) {
@@ -201,9 +203,9 @@ public final class Counter implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Lets no number up to this one be handed out any more, by the store to any process: the next is above it. Numbers in hand
-     * in this process are given up; other processes use up what they have. Changes nothing where the counter is further
-     * already.
+     * Lets no number up to this one be handed out any more, by the store to any process: the next is above it. Numbers
+     * in hand in this process are given up; other processes use up what they have. Changes nothing where the counter is
+     * further already.
      *
      * @param number 1 to 2<sup>63</sup>-1
      * @throws InvalidOptionException for another number
@@ -214,8 +216,8 @@ public final class Counter implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Deletes the counter from the store. The next one that is opened begins at its start again, and numbers repeat. The
-     * Counters of that name in this process give none from then on.
+     * Deletes the counter from the store. The next one that is opened begins at its start again, and numbers repeat.
+     * The Counters of that name in this process give none from then on.
      *
      * @return whether there was one
      * @throws PolyflakeException as {@link #peek()}
@@ -286,8 +288,8 @@ public final class Counter implements IdGenerator, AutoCloseable {
 
     /**
      * Closes the Counter. From then on, calls throw {@link ClosedException}, and so do calls that are waiting in other
-     * threads. The last Counter of a name in this process gives back what it has in hand of its last segment: it waits for the
-     * store, for at most 5 s. Closing again does nothing.
+     * threads. The last Counter of a name in this process gives back what it has in hand of its last segment: it waits
+     * for the store, for at most 5 s. Closing again does nothing.
      */
     @Override
     public void close() {
@@ -305,8 +307,8 @@ public final class Counter implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Opens a {@link Counter}. A later value of an option replaces an earlier one, but for the stores. The library checks the
-     * values in {@link #open()}.
+     * Opens a {@link Counter}. A later value of an option replaces an earlier one, but for the stores. The library
+     * checks the values in {@link #open()}.
      */
     public static final class Builder {
         private final String name;
@@ -318,8 +320,8 @@ public final class Counter implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Sets an option by name, from text, for values that come from a configuration. Names and texts are the same in every
-         * language: store, start, step and max_wait_ms.
+         * Sets an option by name, from text, for values that come from a configuration. Names and texts are the same in
+         * every language: store, start, step and max_wait_ms.
          *
          * @param name such as {@code step}
          * @param value such as {@code auto}
@@ -331,9 +333,9 @@ public final class Counter implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Adds the address of a store; there must be one. Several share the numbers out: calls go to each in turn, and to the
-         * others while one is down, so that numbers are unique, but not ordered. Every process must name them in the same
-         * order.
+         * Adds the address of a store; there must be one. Several share the numbers out: calls go to each in turn, and
+         * to the others while one is down, so that numbers are unique, but not ordered. Every process must name them in
+         * the same order.
          *
          * @param address such as {@code redis://host/0}
          * @return this
@@ -353,9 +355,9 @@ public final class Counter implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Sets how many numbers a segment has. With 1, the store is asked for each number, and numbers increase over all
-         * processes. By default, the first segment has 100 numbers, and the next the number that lasts ten minutes at the
-         * present rate: at most twice as many as the one before, and at most 1,000,000.
+         * Sets how many numbers a segment has. With 1, the store is asked for each number, and numbers increase over
+         * all processes. By default, the first segment has 100 numbers, and the next the number that lasts ten minutes
+         * at the present rate: at most twice as many as the one before, and at most 1,000,000.
          *
          * @param numbers 1 to 1,000,000,000
          * @return this
@@ -377,12 +379,13 @@ public final class Counter implements IdGenerator, AutoCloseable {
 
         /**
          * Opens the counter: makes it where the store has none, and waits until it can give a number, for at most
-         * {@code maxWait}. Counters of one process with the same stores and name share the numbers in hand. What happens is
-         * logged: see {@link LeaseEvents}.
+         * {@code maxWait}. Counters of one process with the same stores and name share the numbers in hand. What
+         * happens is logged: see {@link LeaseEvents}.
          *
          * @return the counter
-         * @throws InvalidOptionException for an option that cannot be, without a store, where the stores are in another order
-         *     or number than the counter began with, and where this process uses the counter with another start or step
+         * @throws InvalidOptionException for an option that cannot be, without a store, where the stores are in another
+         *     order or number than the counter began with, and where this process uses the counter with another start
+         *     or step
          * @throws CounterUnavailableException if the store cannot be reached or will not give numbers
          * @throws LibraryException if the native library cannot be used
          * @throws WaitInterruptedException if the thread was interrupted while the call waited

@@ -9,8 +9,8 @@ import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * The calls of a Counter that wait. One thread at a time fetches numbers, for all that are there when it begins: those that
- * come later may have begun after greater numbers were returned, and are next.
+ * The calls of a Counter that wait. One thread at a time fetches numbers, for all that are there when it begins: those
+ * that come later may have begun after greater numbers were returned, and are next.
  */
 final class CounterQueue {
     /** The most numbers that are fetched at once. */
@@ -154,8 +154,8 @@ final class CounterQueue {
     }
 
     /**
-     * A segment, so that calls that wait have theirs after one answer of the store. With a step of 1, the store gives any
-     * number of them at once.
+     * A segment, so that calls that wait have theirs after one answer of the store. With a step of 1, the store gives
+     * any number of them at once.
      */
     private int mostAtOnce() {
         try {

@@ -4,7 +4,9 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.lang.foreign.MemorySegment;
 
-/** A batch that gets its IDs in runs. All its IDs are of one node: where a lease has brought another, it begins again. */
+/**
+ * A batch that gets its IDs in runs. All its IDs are of one node: where a lease has brought another, it begins again.
+ */
 final class Filling {
     private final MemorySegment ids;
     private final long nodeMask;

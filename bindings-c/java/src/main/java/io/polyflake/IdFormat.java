@@ -7,15 +7,16 @@ import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 
 /**
- * How an ID is written as text. Texts in {@link #BASE32}, {@link #BASE62} and {@link #UUID} sort in the order of the IDs.
+ * How an ID is written as text. Texts in {@link #BASE32}, {@link #BASE62} and {@link #UUID} sort in the order of the
+ * IDs.
  *
  * <pre>{@code
  * String text = IdFormat.BASE62.format(id);
  * long id = IdFormat.BASE62.parse(text);
  * }</pre>
  *
- * <p>An ID is an unsigned number of 64 bits: one with its top bit set, which only layouts of 64 bits have, is negative as a
- * {@code long}. {@link #DECIMAL} writes it as {@link Long#toUnsignedString(long)} does.
+ * <p>An ID is an unsigned number of 64 bits: one with its top bit set, which only layouts of 64 bits have, is negative
+ * as a {@code long}. {@link #DECIMAL} writes it as {@link Long#toUnsignedString(long)} does.
  */
 public enum IdFormat {
     /** A decimal number. */
@@ -34,7 +35,10 @@ public enum IdFormat {
     UUID("uuid"),
     /** The base 32 of the Go package bwmarrin/snowflake. */
     BWMARRIN_BASE32("bwmarrin-base32"),
-    /** The base 58 of the Go package bwmarrin/snowflake. {@link #BASE58} reads such a text as another ID, without an error. */
+    /**
+     * The base 58 of the Go package bwmarrin/snowflake. {@link #BASE58} reads such a text as another ID, without an
+     * error.
+     */
     BWMARRIN_BASE58("bwmarrin-base58");
 
     private final String label;
@@ -76,8 +80,8 @@ public enum IdFormat {
      *
      * @param text the text
      * @return the ID
-     * @throws InvalidIdException for an invalid character, a number of more than 64 bits, or a UUID that no ID is written
-     *     as; the message names the position
+     * @throws InvalidIdException for an invalid character, a number of more than 64 bits, or a UUID that no ID is
+     *     written as; the message names the position
      */
     public long parse(String text) {
         Objects.requireNonNull(text, "text");

@@ -1,8 +1,8 @@
 package io.polyflake;
 
 /**
- * Gives unique IDs: a {@link Snowflake}, a {@link Counter}, or a generator of your own. Code that takes an ID from any of
- * them takes an {@code IdGenerator}.
+ * Gives unique IDs: a {@link Snowflake}, a {@link Counter}, or a generator of your own. Code that takes an ID from any
+ * of them takes an {@code IdGenerator}.
  */
 public interface IdGenerator {
     /**

@@ -17,8 +17,8 @@ import java.util.function.LongFunction;
 import java.util.stream.LongStream;
 
 /**
- * What the bits of an ID mean: its fields from the highest bit down, the epoch, and the length of a tick. Layouts compare and
- * print as their text. Any number of threads may use one.
+ * What the bits of an ID mean: its fields from the highest bit down, the epoch, and the length of a tick. Layouts
+ * compare and print as their text. Any number of threads may use one.
  *
  * <pre>{@code
  * Decoded message = Layout.of("discord").decode(175928847299117063L);
@@ -26,9 +26,9 @@ import java.util.stream.LongStream;
  * message.field("worker"); // 1
  * }</pre>
  *
- * <p>An ID is an unsigned number of 64 bits. Only layouts of 64 bits have IDs with the top bit set, which are negative as a
- * {@code long}: compare them with {@link Long#compareUnsigned(long, long)}, and print them with
- * {@link Long#toUnsignedString(long)}. So for masks, and for {@link #idsPerTick()}.
+ * <p>An ID is an unsigned number of 64 bits. Only layouts of 64 bits have IDs with the top bit set, which are negative
+ * as a {@code long}: compare them with {@link Long#compareUnsigned(long, long)}, and print them with {@link
+ * Long#toUnsignedString(long)}. So for masks, and for {@link #idsPerTick()}.
  */
 public final class Layout {
     private final long address;
@@ -81,8 +81,8 @@ public final class Layout {
     /**
      * Returns a layout.
      *
-     * @param nameOrText the name of a preset, such as {@code discord}, or a text such as
-     *     {@code timestamp:41|worker:10|sequence:12@1288834974657/1ms}: FIELD:BITS joined by |, then @ and the epoch in Unix
+     * @param nameOrText the name of a preset, such as {@code discord}, or a text such as {@code
+     *     timestamp:41|worker:10|sequence:12@1288834974657/1ms}: FIELD:BITS joined by |, then @ and the epoch in Unix
      *     ms, then / and the tick as Nms or Ns
      * @return the layout
      * @throws UnknownLayoutException if no preset has this name

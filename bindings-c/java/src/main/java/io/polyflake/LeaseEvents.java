@@ -6,6 +6,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.util.Objects;
@@ -14,8 +15,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 
 /**
- * What happens to the leases, counters and sequences of this process: a lease was acquired, lost or given back, a store does
- * not answer, a counter has stopped. Unless {@link #onEvent} says otherwise, the {@link System.Logger} named
+ * What happens to the leases, counters and sequences of this process: a lease was acquired, lost or given back, a store
+ * does not answer, a counter has stopped. Unless {@link #onEvent} says otherwise, the {@link System.Logger} named
  * {@code io.polyflake} logs it, with the levels INFO and WARNING.
  */
 public final class LeaseEvents {
@@ -33,8 +34,8 @@ public final class LeaseEvents {
     private LeaseEvents() {}
 
     /**
-     * Sets who is told, in place of the logger or of the listener before. It is called in a thread of its own, one event after
-     * another, and may block.
+     * Sets who is told, in place of the logger or of the listener before. It is called in a thread of its own, one
+     * event after another, and may block.
      *
      * @param listener the listener; {@code event -> {}} for none
      */
@@ -49,9 +50,9 @@ public final class LeaseEvents {
             return;
         }
         try {
-            Native.setLeaseListener(Native.upcall(
-                    MethodHandles.lookup().findVirtual(LeaseEvents.class, "heard",
-                            MethodType.methodType(void.class, MemorySegment.class, MemorySegment.class)).bindTo(PROCESS),
+            MethodHandle heard = MethodHandles.lookup().findVirtual(LeaseEvents.class, "heard",
+                    MethodType.methodType(void.class, MemorySegment.class, MemorySegment.class));
+            Native.setLeaseListener(Native.upcall(heard.bindTo(PROCESS),
                     FunctionDescriptor.ofVoid(ValueLayout.ADDRESS, ValueLayout.ADDRESS), Arena.global()));
         } catch (ReflectiveOperationException impossible) {
             throw new AssertionError(impossible);

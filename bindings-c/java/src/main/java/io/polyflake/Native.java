@@ -19,10 +19,11 @@ import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 
 /**
- * The functions of {@code polyflake.h}, and how values get to them. An object of the library is its address, a
- * {@code long}: a call then does not check a segment. Whoever makes a call keeps the object's owner reachable during it.
+ * The functions of {@code polyflake.h}, and how values get to them. An object of the library is its address, a {@code
+ * long}: a call then does not check a segment. Whoever makes a call keeps the object's owner reachable during it.
  *
- * <p>Functions that neither wait nor call back are critical: the thread stays in Java, which saves most of a call's time.
+ * <p>Functions that neither wait nor call back are critical: the thread stays in Java, which saves most of a call's
+ * time.
  */
 @SuppressWarnings("restricted")
 final class Native {
@@ -571,8 +572,8 @@ final class Native {
     }
 
     /**
-     * A text that ends with NUL. A NUL inside would hide the rest, so it becomes the symbol for NUL, which every parser of
-     * the library refuses.
+     * A text that ends with NUL. A NUL inside would hide the rest, so it becomes the symbol for NUL, which every parser
+     * of the library refuses.
      */
     static MemorySegment text(Arena arena, String text) {
         byte[] bytes = utf8(text.replace('\0', '\u2400'));
@@ -636,7 +637,9 @@ final class Native {
         return bind(name, function, Linker.Option.critical(false));
     }
 
-    /** Where the library is missing, a function that says so, at every call: a class that fails to load says it once. */
+    /**
+     * Where the library is missing, a function that says so, at every call: a class that fails to load says it once.
+     */
     private static MethodHandle bind(String name, FunctionDescriptor function, Linker.Option... options) {
         try {
             return Linker.nativeLinker().downcallHandle(LIBRARY.function(name), function, options);

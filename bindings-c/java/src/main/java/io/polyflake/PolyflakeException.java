@@ -3,8 +3,8 @@ package io.polyflake;
 import java.time.Duration;
 
 /**
- * An error of Polyflake: its code, its name and its message come from the library and are the same in every language. There
- * is a subclass for each code.
+ * An error of Polyflake: its code, its name and its message come from the library and are the same in every language.
+ * There is a subclass for each code.
  *
  * <pre>{@code
  * try {

@@ -9,8 +9,8 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * Turns IDs into texts for the outside, such as {@code order_15ShV20Bxc6UJvKSQbDvo0J}, and back. A text hides when and where
- * an ID was made, and needs no table. Any number of threads may use it.
+ * Turns IDs into texts for the outside, such as {@code order_15ShV20Bxc6UJvKSQbDvo0J}, and back. A text hides when and
+ * where an ID was made, and needs no table. Any number of threads may use it.
  *
  * <pre>{@code
  * PublicIds orders = PublicIds.of(System.getenv("PUBLIC_ID_KEYS"), "order");
@@ -101,8 +101,8 @@ public final class PublicIds {
     }
 
     /**
-     * Returns the ID of a text. A text that was not encoded with this prefix and one of these keys decodes with a chance of
-     * 1 in 2<sup>64</sup>.
+     * Returns the ID of a text. A text that was not encoded with this prefix and one of these keys decodes with a
+     * chance of 1 in 2<sup>64</sup>.
      *
      * @param text the text
      * @return the ID, as unsigned

@@ -13,8 +13,8 @@ import java.util.Objects;
 import java.util.OptionalLong;
 
 /**
- * Counts for each of many keys: 1, 2, 3 and so on for {@code alice}, and for {@code bob} the same. For the messages of an
- * inbox, or the versions of a document.
+ * Counts for each of many keys: 1, 2, 3 and so on for {@code alice}, and for {@code bob} the same. For the messages of
+ * an inbox, or the versions of a document.
  *
  * <pre>{@code
  * try (var inbox = Sequences.open("inbox", String.class, "postgres://host/chat")) {
@@ -22,18 +22,19 @@ import java.util.OptionalLong;
  * }
  * }</pre>
  *
- * <p>The numbers of a key increase, and none is given twice, by whichever process, as long as the store loses no write that it
- * acknowledged. Numbers are skipped: by a key that left memory and came back, by a new key where others left, and by all keys
- * of a section, at most two steps, when a process ended without {@link #close()}.
+ * <p>The numbers of a key increase, and none is given twice, by whichever process, as long as the store loses no write
+ * that it acknowledged. Numbers are skipped: by a key that left memory and came back, by a new key where others left,
+ * and by all keys of a section, at most two steps, when a process ended without {@link #close()}.
  *
- * <p>Only the process that holds the lease gives numbers. The others get {@link LeaseUnavailableException}, with the label of
- * the process that has it between backquotes in the message: it is the {@code label} in that process's store address.
+ * <p>Only the process that holds the lease gives numbers. The others get {@link LeaseUnavailableException}, with the
+ * label of the process that has it between backquotes in the message: it is the {@code label} in that process's store
+ * address.
  *
- * <p>Any number of threads may use one. A virtual thread that waits for the store leaves its carrier, and an interrupt ends
- * the wait with a {@link WaitInterruptedException}.
+ * <p>Any number of threads may use one. A virtual thread that waits for the store leaves its carrier, and an interrupt
+ * ends the wait with a {@link WaitInterruptedException}.
  *
- * @param <K> the type of the keys: {@link String}, {@link Long} or {@link Integer}. The integer 5 and the text "5" are two
- *     keys; an Integer and a Long of 5 are one
+ * @param <K> the type of the keys: {@link String}, {@link Long} or {@link Integer}. The integer 5 and the text "5" are
+ *     two keys; an Integer and a Long of 5 are one
  */
 public final class Sequences<K> implements AutoCloseable {
     /** For more keys than these, one call in another thread takes less time than a call for each. */
@@ -82,15 +83,15 @@ public final class Sequences<K> implements AutoCloseable {
     }
 
     /**
-     * Returns the key's next number, from memory in most calls. Where the key's section has come to its bound, or the lease
-     * has expired, waits for the store, for at most {@code maxWait}.
+     * Returns the key's next number, from memory in most calls. Where the key's section has come to its bound, or the
+     * lease has expired, waits for the store, for at most {@code maxWait}.
      *
      * @param key the key
      * @return the number
      * @throws LeaseUnavailableException if another process has the lease by now, which the message names
      * @throws LeaseLostException if the lease could not be renewed and did not come back in that time
-     * @throws CounterUnavailableException if the store did not move the bound in that time; and at once where waiting does not
-     *     help: the store refuses, has lost writes, or the section has reached 2<sup>63</sup>-1
+     * @throws CounterUnavailableException if the store did not move the bound in that time; and at once where waiting
+     *     does not help: the store refuses, has lost writes, or the section has reached 2<sup>63</sup>-1
      * @throws InvalidOptionException for a text with a lone surrogate, which has no UTF-8
      * @throws ForkedException in a child of the process that opened the sequences
      * @throws ClosedException after {@link #close()}, also if it came while the call waited
@@ -122,8 +123,8 @@ public final class Sequences<K> implements AutoCloseable {
     }
 
     /**
-     * Returns a number for each of the keys, in their order. A key that is there twice has two, which increase. If this throws,
-     * the numbers that were already taken are lost, never repeated.
+     * Returns a number for each of the keys, in their order. A key that is there twice has two, which increase. If this
+     * throws, the numbers that were already taken are lost, never repeated.
      *
      * @param keys the keys
      * @return the numbers
@@ -226,9 +227,9 @@ public final class Sequences<K> implements AutoCloseable {
     }
 
     /**
-     * Closes the Sequences. From then on, calls throw {@link ClosedException}, and so do calls that are waiting in other
-     * threads. The last ones of a name in this process write how far the keys counted, so that nothing is skipped, and give
-     * the lease back: this waits for the store, for at most 10 s. Closing again does nothing.
+     * Closes the Sequences. From then on, calls throw {@link ClosedException}, and so do calls that are waiting in
+     * other threads. The last ones of a name in this process write how far the keys counted, so that nothing is
+     * skipped, and give the lease back: this waits for the store, for at most 10 s. Closing again does nothing.
      */
     @Override
     public void close() {
@@ -261,8 +262,8 @@ public final class Sequences<K> implements AutoCloseable {
         }
 
         /**
-         * Sets an option by name, from text, for values that come from a configuration. Names and texts are the same in every
-         * language: store, sections, step, max_keys and max_wait_ms.
+         * Sets an option by name, from text, for values that come from a configuration. Names and texts are the same in
+         * every language: store, sections, step, max_keys and max_wait_ms.
          *
          * @param name such as {@code step}
          * @param value such as {@code 10000}
@@ -276,8 +277,8 @@ public final class Sequences<K> implements AutoCloseable {
         /**
          * Sets the address of the store; there must be one, and only one.
          *
-         * @param address such as {@code postgres://host/chat?label=10.0.0.7:8080}. Its label is what other processes are told
-         *     while this one has the lease; by default, it names the host and the process
+         * @param address such as {@code postgres://host/chat?label=10.0.0.7:8080}. Its label is what other processes
+         *     are told while this one has the lease; by default, it names the host and the process
          * @return this
          */
         public Builder<K> store(String address) {
@@ -295,8 +296,8 @@ public final class Sequences<K> implements AutoCloseable {
         }
 
         /**
-         * Sets by how many numbers a bound is moved ahead. With a larger step, the store is asked less often, and more numbers
-         * are skipped when a process ends without {@link Sequences#close()}.
+         * Sets by how many numbers a bound is moved ahead. With a larger step, the store is asked less often, and more
+         * numbers are skipped when a process ends without {@link Sequences#close()}.
          *
          * @param numbers 1 to 1,000,000,000; the default is 10,000
          * @return this
@@ -306,8 +307,8 @@ public final class Sequences<K> implements AutoCloseable {
         }
 
         /**
-         * Sets how many keys stay in memory, of at most 40 bytes each, however long they are. Where there are more, those that
-         * are used least leave.
+         * Sets how many keys stay in memory, of at most 40 bytes each, however long they are. Where there are more,
+         * those that are used least leave.
          *
          * @param keys 1 to 1,000,000,000; the default is 1,000,000
          * @return this
@@ -328,15 +329,15 @@ public final class Sequences<K> implements AutoCloseable {
         }
 
         /**
-         * Opens the sequences: makes them where the store has none, and waits for the lease, for at most the wait in the
-         * store's address (its ttl + 5 s, so 35 s by default). All Sequences of one process with the same store and name are
-         * one, whatever the type of their keys. What happens is logged: see {@link LeaseEvents}.
+         * Opens the sequences: makes them where the store has none, and waits for the lease, for at most the wait in
+         * the store's address (its ttl + 5 s, so 35 s by default). All Sequences of one process with the same store and
+         * name are one, whatever the type of their keys. What happens is logged: see {@link LeaseEvents}.
          *
          * @return the sequences
-         * @throws InvalidOptionException for an option that cannot be, without a store, where the sequences began with another
-         *     number of sections, and where this process uses them with other options
-         * @throws LeaseUnavailableException if another process has the lease, which the message names, or the store cannot be
-         *     reached
+         * @throws InvalidOptionException for an option that cannot be, without a store, where the sequences began with
+         *     another number of sections, and where this process uses them with other options
+         * @throws LeaseUnavailableException if another process has the lease, which the message names, or the store
+         *     cannot be reached
          * @throws LibraryException if the native library cannot be used
          * @throws WaitInterruptedException if the thread was interrupted while the call waited
          */

@@ -26,14 +26,14 @@ import java.util.stream.LongStream;
  * }
  * }</pre>
  *
- * <p>Any number of threads may use one: its IDs never repeat, and each is greater than every ID that was returned before its
- * call began. Make one, keep it, and share it. With a built-in clock, Snowflakes of one process share a cursor, and so never
- * repeat each other's IDs, if they have the same epoch and tick, the same positions and widths of timestamp and sequence, and
- * the same node bits in the same place, whatever their layouts are called. Layouts that split the bits differently are
- * separate systems, and their IDs may collide.
+ * <p>Any number of threads may use one: its IDs never repeat, and each is greater than every ID that was returned
+ * before its call began. Make one, keep it, and share it. With a built-in clock, Snowflakes of one process share a
+ * cursor, and so never repeat each other's IDs, if they have the same epoch and tick, the same positions and widths of
+ * timestamp and sequence, and the same node bits in the same place, whatever their layouts are called. Layouts that
+ * split the bits differently are separate systems, and their IDs may collide.
  *
- * <p>A virtual thread that waits for an ID leaves its carrier, and an interrupt ends the wait with a
- * {@link WaitInterruptedException}.
+ * <p>A virtual thread that waits for an ID leaves its carrier, and an interrupt ends the wait with a {@link
+ * WaitInterruptedException}.
  *
  * <p>An ID is an unsigned number of 64 bits. Layouts of at most 63 bits, as almost all are, have only positive IDs; see
  * {@link Layout} for the others.
@@ -86,8 +86,8 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
      *
      * @return the ID
      * @throws SequenceExhaustedException if that was not enough
-     * @throws ClockMovedBackwardsException at once if the clock has stepped back by more than {@code maxBackward}; or if it
-     *     has by less, and waiting was not enough
+     * @throws ClockMovedBackwardsException at once if the clock has stepped back by more than {@code maxBackward}; or
+     *     if it has by less, and waiting was not enough
      * @throws TimeOutOfRangeException if the clock is before the layout's epoch or past its end
      * @throws ClockFailedException if the caller's clock threw an exception, which is the cause
      * @throws ForkedException in a child process, without a state file
@@ -149,8 +149,8 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Returns the next {@code n} IDs, each greater than the one before: much faster than {@code n} calls of
-     * {@link #nextId()}. Waits as {@code nextId()} does, for at most {@code maxWait} between two runs of IDs. If this throws,
+     * Returns the next {@code n} IDs, each greater than the one before: much faster than {@code n} calls of {@link
+     * #nextId()}. Waits as {@code nextId()} does, for at most {@code maxWait} between two runs of IDs. If this throws,
      * the IDs that were already taken are lost, never repeated.
      *
      * @param n 1 to {@link #MAX_BATCH}
@@ -176,7 +176,8 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Fills an array with the next IDs, as {@link #nextIds(int)}. If this throws, the contents of the array are meaningless.
+     * Fills an array with the next IDs, as {@link #nextIds(int)}. If this throws, the contents of the array are
+     * meaningless.
      *
      * @param ids the array, of any length
      * @throws PolyflakeException as {@link #nextId()}
@@ -197,7 +198,8 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         boolean isAligned = ids.address() % Long.BYTES == 0
                 && ids.heapBase().map(base -> base instanceof long[] || base instanceof double[]).orElse(true);
         if (ids.isReadOnly() || ids.byteSize() % Long.BYTES != 0 || !isAligned) {
-            throw new IllegalArgumentException("the segment must be writable, of a multiple of 8 bytes, and aligned: " + ids);
+            throw new IllegalArgumentException(
+                    "the segment must be writable, aligned, and of a multiple of 8 bytes: " + ids);
         }
         try {
             if (clock == null) {
@@ -289,8 +291,8 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Returns all node bits together, the highest field first. With a lease it may change, when the lease was lost: it is the
-     * node of the last ID, or of the next one. Works after {@link #close()} too.
+     * Returns all node bits together, the highest field first. With a lease it may change, when the lease was lost: it
+     * is the node of the last ID, or of the next one. Works after {@link #close()} too.
      *
      * @return the node
      */
@@ -341,12 +343,12 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Closes the Snowflake. From then on, calls for an ID or for stats throw {@link ClosedException}, and so do calls that
-     * are waiting in other threads; a call that already has its IDs returns them. Other Snowflakes of the node are not
-     * affected. Closing again does nothing.
+     * Closes the Snowflake. From then on, calls for an ID or for stats throw {@link ClosedException}, and so do calls
+     * that are waiting in other threads; a call that already has its IDs returns them. Other Snowflakes of the node are
+     * not affected. Closing again does nothing.
      *
-     * <p>The last Snowflake on a lease gives its node back: it waits for the store, for at most a sixth of the ttl or 5 s. Its
-     * memory is freed once nothing refers to the Snowflake, closed or not.
+     * <p>The last Snowflake on a lease gives its node back: it waits for the store, for at most a sixth of the ttl or 5
+     * s. Its memory is freed once nothing refers to the Snowflake, closed or not.
      */
     @Override
     public void close() {
@@ -369,10 +371,10 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Sets the cursor of a state file back to the system clock. Use it when a wrong clock has moved the cursor far into the
-     * future. Stop the processes that use the file first: calls of any that still run throw {@link StateFileException} until
-     * they restart. The risk: IDs that were issued ahead of the clock are issued again when the clock gets there. A file
-     * whose cursor is not ahead of the clock is left unchanged.
+     * Sets the cursor of a state file back to the system clock. Use it when a wrong clock has moved the cursor far into
+     * the future. Stop the processes that use the file first: calls of any that still run throw {@link
+     * StateFileException} until they restart. The risk: IDs that were issued ahead of the clock are issued again when
+     * the clock gets there. A file whose cursor is not ahead of the clock is left unchanged.
      *
      * @param path the file
      * @throws StateFileException if the file does not exist or cannot be used
@@ -412,8 +414,9 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         private Builder() {}
 
         /**
-         * Sets an option by name, from text, for values that come from a configuration. Names and texts are the same in every
-         * language: layout, node, max_backward_ms, max_ahead_ms, max_wait_ms, sequence_start, clock, state and lease.
+         * Sets an option by name, from text, for values that come from a configuration. Names and texts are the same in
+         * every language: layout, node, max_backward_ms, max_ahead_ms, max_wait_ms, sequence_start, clock, state and
+         * lease.
          *
          * @param name such as {@code node}
          * @param value such as {@code datacenter=1,worker=7}
@@ -450,8 +453,8 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Sets the node. No two processes may use one node at the same time, unless they share a state file. There is no
-         * default, because a default node is how duplicates happen.
+         * Sets the node. No two processes may use one node at the same time, unless they share a state file. There is
+         * no default, because a default node is how duplicates happen.
          *
          * @param node all node bits together
          * @return this
@@ -475,8 +478,8 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         /**
          * Sets the node from text.
          *
-         * @param text such as {@code 7}, {@code datacenter=1,worker=7}, or {@code ordinal} or {@code ip}, which take it from
-         *     the host
+         * @param text such as {@code 7}, {@code datacenter=1,worker=7}, or {@code ordinal} or {@code ip}, which take it
+         *     from the host
          * @return this
          */
         public Builder node(String text) {
@@ -484,8 +487,9 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Sets how far the clock may step back while IDs are still issued, from the rest of the last tick. After a larger
-         * step back, calls throw {@link ClockMovedBackwardsException}. With zero, no step back of a tick or more is tolerated.
+         * Sets how far the clock may step back while IDs are still issued, from the rest of the last tick. After a
+         * larger step back, calls throw {@link ClockMovedBackwardsException}. With zero, no step back of a tick or more
+         * is tolerated.
          *
          * @param longest whole ms; the default is 1 s
          * @return this
@@ -507,8 +511,8 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Sets the longest that {@link Snowflake#nextId()} waits, and a batch between two of its runs, in real time. With
-         * zero, calls never wait.
+         * Sets the longest that {@link Snowflake#nextId()} waits, and a batch between two of its runs, in real time.
+         * With zero, calls never wait.
          *
          * @param longest whole ms; the default is a tick + 1 s
          * @return this
@@ -530,8 +534,8 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Hides steps back of the wall clock: while it is behind what was already seen, time advances at half the monotonic
-         * rate until the wall clock has caught up. This works within {@link #maxBackward(Duration)}.
+         * Hides steps back of the wall clock: while it is behind what was already seen, time advances at half the
+         * monotonic rate until the wall clock has caught up. This works within {@link #maxBackward(Duration)}.
          *
          * @return this
          */
@@ -540,12 +544,13 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Sets a clock of your own, such as {@link java.time.Clock#fixed}, for tests and simulations. The Snowflake then
-         * shares no cursor, unless it has a state file: another one with the same layout and node can repeat its IDs.
+         * Sets a clock of your own, such as {@link java.time.Clock#fixed}, for tests and simulations. The Snowflake
+         * then shares no cursor, unless it has a state file: another one with the same layout and node can repeat its
+         * IDs.
          *
-         * <p>A thread that asks for an ID reads the clock, and several may at once. If it throws an exception, the call throws
-         * {@link ClockFailedException} with that as its cause; an {@link Error} comes out of the call itself. A clock that
-         * refers to its own Snowflake keeps it in memory as long as the process runs.
+         * <p>A thread that asks for an ID reads the clock, and several may at once. If it throws an exception, the call
+         * throws {@link ClockFailedException} with that as its cause; an {@link Error} comes out of the call itself. A
+         * clock that refers to its own Snowflake keeps it in memory as long as the process runs.
          *
          * @param clock the clock
          * @return this
@@ -556,9 +561,9 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Sets a state file. All processes of this host that name one file share the node, at the same time or one after
-         * another: a process that restarts, even after it was killed, continues after the last ID. The file is created if it
-         * does not exist, which takes about a second. It must be on a local file system.
+         * Sets a state file. All processes of this host that name one file share the node, at the same time or one
+         * after another: a process that restarts, even after it was killed, continues after the last ID. The file is
+         * created if it does not exist, which takes about a second. It must be on a local file system.
          *
          * @param path the file
          * @return this
@@ -568,10 +573,10 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Leases the node from a store that all processes can reach. A node need not be given then, and narrows the choice if
-         * it is. While the store cannot be reached, IDs are issued up to the lease's bound; then calls throw
-         * {@link LeaseLostException}, until the store has renewed the lease or has given another node.
-         * {@link Snowflake#close()} gives the node back. What happens to leases is logged: see {@link LeaseEvents}.
+         * Leases the node from a store that all processes can reach. A node need not be given then, and narrows the
+         * choice if it is. While the store cannot be reached, IDs are issued up to the lease's bound; then calls throw
+         * {@link LeaseLostException}, until the store has renewed the lease or has given another node. {@link
+         * Snowflake#close()} gives the node back. What happens to leases is logged: see {@link LeaseEvents}.
          *
          * @param address such as {@code redis://host/0}
          * @return this
@@ -581,16 +586,16 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Builds the Snowflake. With a lease, waits for a node, for at most the address's wait (its ttl + 5 s, so 35 s by
-         * default); an interrupt ends that wait.
+         * Builds the Snowflake. With a lease, waits for a node, for at most the address's wait (its ttl + 5 s, so 35 s
+         * by default); an interrupt ends that wait.
          *
          * @return the Snowflake
          * @throws InvalidLayoutException if the layout cannot work
          * @throws UnknownLayoutException if no preset has this name
          * @throws InvalidNodeException if the node is missing or does not fit the layout
-         * @throws InvalidOptionException if another option is invalid; if maxBackward or maxAhead differ from those of a
-         *     shared cursor, or that cursor uses another state file or none; and for a lease with a state file or a clock of
-         *     your own
+         * @throws InvalidOptionException if another option is invalid; if maxBackward or maxAhead differ from those of
+         *     a shared cursor, or that cursor uses another state file or none; and for a lease with a state file or a
+         *     clock of your own
          * @throws LeaseUnavailableException if no node is free to be leased, or the store cannot be reached
          * @throws StateFileException if the state file cannot be used
          * @throws ClockFailedException if your clock threw an exception, which is read here only for a state file
@@ -625,7 +630,8 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
                 if (callersClock != null) {
                     options.setClock(callersClock.function);
                 }
-                long made = options.make(Native::snowflakeNew, () -> callersClock == null ? null : callersClock.cause());
+                long made = options.make(
+                        Native::snowflakeNew, () -> callersClock == null ? null : callersClock.cause());
                 return new Snowflake(new Owned(made, arena), isLeased, callersClock);
             }
         }

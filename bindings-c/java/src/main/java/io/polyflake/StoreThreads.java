@@ -5,8 +5,8 @@ import java.util.concurrent.FutureTask;
 import java.util.function.Supplier;
 
 /**
- * Threads for calls that wait for a store inside the library. There they cannot be interrupted, and a virtual thread would
- * hold its carrier.
+ * Threads for calls that wait for a store inside the library. There they cannot be interrupted, and a virtual thread
+ * would hold its carrier.
  */
 final class StoreThreads {
     private StoreThreads() {}

@@ -8,8 +8,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * A call that waits for IDs: in the library's fair queue, but parked in Java, so that a virtual thread leaves its carrier
- * and an interrupt ends the wait.
+ * A call that waits for IDs: in the library's fair queue, but parked in Java, so that a virtual thread leaves its
+ * carrier and an interrupt ends the wait.
  */
 final class Waiting implements AutoCloseable {
     /** How long a close or a step of the clock may go unnoticed. */

@@ -51,7 +51,7 @@ class LayoutTest {
         assertEquals(highest, layout.compose(late, 1023, 4095));
         long[] ids = {layout.minId(Instant.EPOCH), layout.minId(late)};
         assertTrue(ids[0] >= 0 && ids[1] < 0 && Long.compareUnsigned(ids[0], ids[1]) < 0);
-        try (var snowflake = Snowflake.builder().layout(layout).node(3).clock(() -> late).sequenceStart("zero").build()) {
+        try (var snowflake = Snowflake.builder().layout(layout).node(3).clock(() -> late).build()) {
             assertTrue(snowflake.nextId() < 0);
             assertTrue(LongStream.of(snowflake.nextIds(10)).allMatch(id -> id < 0));
         }

@@ -136,9 +136,10 @@ class LibraryTest {
     void anotherAbi() throws Exception {
         Path source = Files.writeString(folder.resolve("abi.c"), "unsigned polyflake_abi_version(void) { return 99; }");
         Path library = folder.resolve("libabi.so");
-        Assumptions.assumeTrue(Stream.of(System.getenv("PATH").split(":")).anyMatch(at -> Files.exists(Path.of(at, "cc"))));
-        assertEquals(0, new ProcessBuilder("cc", "-shared", "-o", library.toString(), source.toString()).inheritIO().start()
-                .waitFor());
+        Stream<String> folders = Stream.of(System.getenv("PATH").split(":"));
+        Assumptions.assumeTrue(folders.anyMatch(at -> Files.exists(Path.of(at, "cc"))), "no cc");
+        assertEquals(0, new ProcessBuilder("cc", "-shared", "-o", library.toString(), source.toString()).inheritIO()
+                .start().waitFor());
         assertSaid(run(null, true, "-Dpolyflake.library=" + library),
                 "its ABI version is 99, and this package needs " + Native.ABI_VERSION);
     }
@@ -151,7 +152,8 @@ class LibraryTest {
         Map.of("ABI_VERSION", Native.ABI_VERSION, "ID_TEXT_SIZE", Native.ID_TEXT_SIZE, "LAYOUT_TEXT_SIZE",
                 Native.LAYOUT_TEXT_SIZE, "PUBLIC_ID_SIZE", Native.PUBLIC_ID_SIZE, "PUBLIC_KEY_SIZE",
                 Native.PUBLIC_KEY_SIZE, "MAX_BATCH", Snowflake.MAX_BATCH)
-                .forEach((name, value) -> assertTrue(header.contains("#define POLYFLAKE_" + name + " " + value + "\n"), name));
+                .forEach((name, value) -> assertTrue(
+                        header.contains("#define POLYFLAKE_" + name + " " + value + "\n"), name));
         List<String> names = Pattern.compile("\"(polyflake_\\w+)\"").matcher(functions).results()
                 .map(found -> found.group(1)).toList();
         assertTrue(names.size() > 50);

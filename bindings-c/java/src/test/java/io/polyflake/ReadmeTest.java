@@ -20,8 +20,8 @@ import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * The code of the README and of the guide's page runs, and prints what the comments behind its prints say. Code without a
- * class is the body of a main.
+ * The code of the README and of the guide's page runs, and prints what the comments behind its prints say. Code without
+ * a class is the body of a main.
  */
 class ReadmeTest {
     private static final String IMPORTS = """
@@ -61,7 +61,8 @@ class ReadmeTest {
         code = code.replace("redis://redis.internal/0", "sqlite://" + here.resolve("store.db"));
         code = code.replace("/var/lib/app", here.toString());
         Path source = Files.writeString(here.resolve(name + ".java"), code);
-        String classes = Path.of(Snowflake.class.getProtectionDomain().getCodeSource().getLocation().toURI()).toString();
+        var location = Snowflake.class.getProtectionDomain().getCodeSource().getLocation();
+        String classes = Path.of(location.toURI()).toString();
         StringWriter said = new StringWriter();
         PrintWriter errors = new PrintWriter(said);
         int status = ToolProvider.findFirst("javac").orElseThrow().run(

@@ -279,7 +279,8 @@ class SnowflakeTest {
                 Map.entry("keys", () -> PublicIds.of((String) null, "")),
                 Map.entry("prefix", () -> PublicIds.of("", null)),
                 Map.entry("store", () -> Counter.builder("x").store(null)));
-        calls.forEach((what, call) -> assertEquals(what, assertThrows(NullPointerException.class, call::run).getMessage()));
+        calls.forEach((what, call) ->
+                assertEquals(what, assertThrows(NullPointerException.class, call::run).getMessage()));
         assertThrows(NullPointerException.class, () -> still().build().fill((long[]) null));
         assertThrows(NullPointerException.class, () -> still().build().fill((MemorySegment) null));
     }

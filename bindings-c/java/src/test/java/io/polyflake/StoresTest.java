@@ -30,8 +30,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
- * Leases, counters and sequences: from an SQLite file, and from real servers where they are installed. The nodes are those of
- * no other test: a node that was leased cannot be used without a lease.
+ * Leases, counters and sequences: from an SQLite file, and from real servers where they are installed. The nodes are
+ * those of no other test: a node that was leased cannot be used without a lease.
  */
 @Timeout(300)
 class StoresTest {
@@ -211,7 +211,8 @@ class StoresTest {
         assertThrows(InvalidOptionException.class, () -> Counter.builder("x\0").store(sqlite("")).open());
         assertThrows(InvalidOptionException.class, () -> Counter.builder("x").store(sqlite("")).step(0).open());
         assertThrows(InvalidOptionException.class, () -> Counter.builder("x").store(sqlite("")).start(0).open());
-        assertThrows(InvalidOptionException.class, () -> Counter.builder("x").store(sqlite("")).set("node", "7").open());
+        assertThrows(InvalidOptionException.class,
+                () -> Counter.builder("x").store(sqlite("")).set("node", "7").open());
         assertThrows(InvalidOptionException.class,
                 () -> Counter.builder("x").store(sqlite("")).set("max_wait_ms", "soon").open());
         assertThrows(InvalidOptionException.class,
@@ -392,7 +393,10 @@ class StoresTest {
         assertFalse(refused.getMessage().contains("hunter2"), refused.getMessage());
     }
 
-    /** Calls that wait for a store which is gone end by an interrupt, and by close. Virtual threads leave their carriers. */
+    /**
+     * Calls that wait for a store which is gone end by an interrupt, and by close. Virtual threads leave their
+     * carriers.
+     */
     private static void interruptedWaits(StoreServer server) throws Exception {
         String address = server.address("namespace=waits");
         var counter = Counter.builder("waits").store(address).step(1).maxWait(Duration.ofHours(1)).open();

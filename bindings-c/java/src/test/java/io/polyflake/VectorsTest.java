@@ -37,8 +37,8 @@ import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 
 /**
- * Every case of {@code tests/vectors.json} and {@code tests/public_ids.json}, which describe their own formats, through the
- * public API. A case with a number that no Java type of the argument holds is passed over.
+ * Every case of {@code tests/vectors.json} and {@code tests/public_ids.json}, which describe their own formats, through
+ * the public API. A case with a number that no Java type of the argument holds is passed over.
  */
 class VectorsTest {
     private static final Path TESTS = Path.of("../../tests");
@@ -57,7 +57,8 @@ class VectorsTest {
             assertFalse(cases.isEmpty(), section.getKey());
             List<DynamicTest> tests = new ArrayList<>();
             for (JsonElement each : cases) {
-                String name = tests.size() + ": " + each.toString().substring(0, Math.min(each.toString().length(), 300));
+                String text = each.toString();
+                String name = tests.size() + ": " + text.substring(0, Math.min(text.length(), 300));
                 tests.add(DynamicTest.dynamicTest(name, () -> section.getValue().accept(each.getAsJsonObject())));
             }
             return DynamicContainer.dynamicContainer(section.getKey(), tests);
@@ -201,8 +202,8 @@ class VectorsTest {
         Decoded decoded = Layout.of(text(c, "layout")).decode(id(c, "id"));
         Map<String, Long> fields = new TreeMap<>();
         c.getAsJsonObject("fields").asMap().forEach((name, value) -> fields.put(name, value.getAsLong()));
-        assertEquals(new Decoded(id(c, "id"), Instant.ofEpochMilli(id(c, "timestamp_ms")), id(c, "ticks"), id(c, "node"),
-                fields, id(c, "sequence")), decoded);
+        assertEquals(new Decoded(id(c, "id"), Instant.ofEpochMilli(id(c, "timestamp_ms")), id(c, "ticks"),
+                id(c, "node"), fields, id(c, "sequence")), decoded);
         assertEquals(id(c, "timestamp_ms"), decoded.timestampMs());
         fields.forEach((name, value) -> assertEquals(value, decoded.field(name)));
     }
