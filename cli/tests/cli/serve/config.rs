@@ -82,7 +82,7 @@ fn errors_name_line_and_key_and_no_secret() {
         ("[limits]\nmax_n = 0", &["max_n is 0; it takes"]),
         (
             "[generators.a]\nkind = \"other\"",
-            &["line 2: generators.a.kind: ", "`other`", "counter, object-id"],
+            &["line 2: generators.a.kind: ", "`other`", "there are counter, ", "object-id"],
         ),
         ("[generators.a]\nstep = 5", &["line 1: generators.a: kind is missing"]),
         (
