@@ -269,6 +269,12 @@ def test_files_and_commands_exist() -> None:
     assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
     assert {"demo", "test", "lint", "fmt", "help", "packages", "bench", "test-docs"} <= commands
     assert sorted(commands - targets) == []
+    listed = re.search(r"^TESTS := ((?:.*\\\n)*.*)", rules, re.MULTILINE)
+    assert listed is not None
+    building = page("docs/building.md").code
+    assert [
+        name for name in re.findall(r"[\w-]+", listed[1]) if f"make {name}" not in building
+    ] == []
 
 
 # Where a test may be, and how a function of that name begins.
