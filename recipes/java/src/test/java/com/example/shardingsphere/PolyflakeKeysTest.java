@@ -17,6 +17,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import java.util.Set;
 import javax.sql.DataSource;
 import org.apache.shardingsphere.driver.api.yaml.YamlShardingSphereDataSourceFactory;
@@ -111,6 +112,33 @@ class PolyflakeKeysTest {
             assertTrue(stored.containsAll(given));
             Layout layout = Layout.of("shardingsphere");
             assertTrue(stored.stream().map(layout::decode).map(Decoded::node).allMatch(node -> node == 5));
+        }
+    }
+
+    /** A program with two instances of the algorithm. */
+    static final class Shop {
+        private Shop() {}
+
+        public static void main(String[] arguments) {
+            Properties options = new Properties();
+            options.setProperty("lease", arguments[0]);
+            PolyflakeKeys one = new PolyflakeKeys();
+            one.init(options);
+            PolyflakeKeys other = new PolyflakeKeys();
+            other.init((Properties) options.clone());
+            System.out.println(one.generateKeys(null, 2).size() + other.generateKeys(null, 1).size());
+        }
+    }
+
+    @Test
+    void aProcessThatEndsGivesItsNodeBack() throws Exception {
+        String lease = "sqlite://" + folder + "/end.db?nodes=6-6&wait=0s";
+        for (int i = 0; i < 2; i++) {
+            Process shop = new ProcessBuilder(Path.of(System.getProperty("java.home"), "bin/java").toString(),
+                    "--enable-native-access=ALL-UNNAMED", "-cp", System.getProperty("java.class.path"),
+                    Shop.class.getName(), lease).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+            assertEquals("3", shop.inputReader().readLine());
+            assertEquals(0, shop.waitFor());
         }
     }
 }
