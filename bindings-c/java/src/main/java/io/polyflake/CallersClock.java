@@ -46,8 +46,14 @@ final class CallersClock {
         }
     }
 
-    /** What the clock threw in this thread's last call; null if nothing. Forgets it. An Error goes on. */
-    Throwable cause() {
+    /**
+     * What the clock threw in this thread's call that failed with a status; null if that has another reason. An Error
+     * goes on.
+     */
+    Throwable causeOf(int status) {
+        if (status != Native.CLOCK_FAILED) {
+            return null;
+        }
         Throwable cause = thrown.get();
         thrown.remove();
         if (cause instanceof Error error) {

@@ -9,6 +9,7 @@ import java.time.Duration;
 import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
+import java.util.function.IntFunction;
 
 /** The library's options, during one call. It reads and checks what is set, and has the defaults. */
 final class Settings implements AutoCloseable {
@@ -91,11 +92,11 @@ final class Settings implements AutoCloseable {
         int make(long options, MemorySegment object, MemorySegment detail);
     }
 
-    long make(Making making, java.util.function.Supplier<Throwable> cause) {
+    long make(Making making, IntFunction<Throwable> causeOf) {
         MemorySegment object = arena.allocate(JAVA_LONG);
         int status = making.make(options, object, detail.segment);
         if (status != Native.OK) {
-            throw detail.failure(status, cause.get());
+            throw detail.failure(status, causeOf.apply(status));
         }
         return object.get(JAVA_LONG, 0);
     }

@@ -366,7 +366,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
     /** Throws for a status other than OK, with what the clock threw as the cause. */
     void check(int status, Detail detail) {
         if (status != Native.OK) {
-            throw detail.failure(status, clock == null ? null : clock.cause());
+            throw detail.failure(status, clock == null ? null : clock.causeOf(status));
         }
     }
 
@@ -630,8 +630,8 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
                 if (callersClock != null) {
                     options.setClock(callersClock.function);
                 }
-                long made = options.make(
-                        Native::snowflakeNew, () -> callersClock == null ? null : callersClock.cause());
+                long made = options.make(Native::snowflakeNew,
+                        status -> callersClock == null ? null : callersClock.causeOf(status));
                 return new Snowflake(new Owned(made, arena), isLeased, callersClock);
             }
         }

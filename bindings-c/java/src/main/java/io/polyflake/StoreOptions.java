@@ -35,7 +35,7 @@ final class StoreOptions {
         Duration wait = maxWait;
         T opened = StoreThreads.open(() -> {
             try (Settings options = new Settings(now)) {
-                return made.apply(options.make(making, () -> null), wait);
+                return made.apply(options.make(making, status -> null), wait);
             }
         });
         LeaseEvents.warnOfCopies();

@@ -175,7 +175,14 @@ class SnowflakeTest {
             }
         }
         // A failure of one call is not another's.
-        try (var ids = still().build()) {
+        AtomicInteger again = new AtomicInteger();
+        try (var ids = Snowflake.builder().node(7).maxWait(Duration.ZERO).clock(() -> {
+            if (again.getAndIncrement() == 0) {
+                throw thrown;
+            }
+            return NOW;
+        }).build()) {
+            assertSame(thrown, assertThrows(ClockFailedException.class, ids::nextId).getCause());
             ids.nextIds(4096 - (int) ids.decode(ids.nextId()).sequence() - 1);
             assertEquals(null, assertThrows(SequenceExhaustedException.class, ids::nextId).getCause());
         }

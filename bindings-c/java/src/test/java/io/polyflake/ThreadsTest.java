@@ -165,6 +165,21 @@ class ThreadsTest {
         }
     }
 
+    /** On a built-in clock, the tick in which the cursor is made is used up. */
+    @Test
+    void aWaitIsCountedOnce() {
+        try (var ids = Snowflake.builder().layout(FULL).node(918).maxWait(Duration.ofMillis(1)).build()) {
+            for (int n = 1; n <= 3; n++) {
+                try {
+                    ids.nextId();
+                    return; // the hour has just ended
+                } catch (SequenceExhaustedException exhausted) {
+                    assertEquals(n, ids.stats().waits());
+                }
+            }
+        }
+    }
+
     @Test
     void closeEndsWaits() throws Exception {
         for (boolean isVirtual : new boolean[] {false, true}) {
