@@ -1,7 +1,8 @@
-//! Sequences: a count for each of many keys, by one process at a time.
+//! Sequences: a count for each of many keys, kept by one process at a time.
 //!
-//! A number's path: [`Sequences::next_id`] → the key's hash ([`key`]) → its section ([`section`]) → the number, if the lease still
-//! holds. Where a section has come to its bound, the call waits for the keeper, which moves it ([`crate::keeper`]).
+//! The path of a number: [`Sequences::next_id`] → the key's hash ([`key`]) → its section ([`section`]) → the
+//! number, if the lease still holds. If a section has reached its bound, the call waits for the keeper, which
+//! moves the bound ([`crate::keeper`]).
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +22,7 @@ pub(crate) mod protocol;
 mod section;
 pub(crate) mod shared;
 
-/// The most sections.
+/// The largest number of sections.
 const MAX_SECTIONS: u64 = 16_384;
 
 pub use key::{OwnedKey, SequenceKey};
@@ -29,8 +30,8 @@ pub use options::SequencesOptions;
 use section::Section;
 use shared::{Counts, Lacks, Shared};
 
-/// A count for each of many keys: 1, 2, 3 and so on for `"alice"`, and for `"bob"` the same. For the messages of an inbox, or the
-/// versions of a document.
+/// A count for each of many keys: 1, 2, 3 and so on for `"alice"`, and the same for `"bob"`. Use it for the
+/// messages of an inbox, or the versions of a document.
 ///
 /// ```no_run
 /// use polyflake_coordination::Sequences;
@@ -41,45 +42,50 @@ use shared::{Counts, Lacks, Shared};
 ///
 /// # Guarantees
 ///
-/// - The numbers of a key increase, and none is given twice, by whichever process, as long as the store loses no write that it
-///   acknowledged.
-/// - Numbers are skipped: by a key that left memory and came back, by a new key where others left, and by all keys of a section,
-///   at most two [steps](SequencesOptions::step), when a process ended without [`close`](Self::close).
-/// - One process at a time gives numbers: the one that has the lease. It checks with each number that the lease still holds, by a clock
-///   that counts the time that a machine sleeps. The others get `lease_unavailable`, whose text names the label of
-///   the process that has it.
+/// - The numbers of a key increase, and none is given twice, by any process, as long as the store loses no
+///   write that it acknowledged.
+/// - Numbers are skipped: by a key that left memory and came back, by a new key if others left, and by all
+///   keys of a section when a process ended without [`close`](Self::close). In the last case at most two
+///   [steps](SequencesOptions::step) are skipped.
+/// - One process at a time gives numbers: the process that has the lease. It checks with each number that the
+///   lease still holds, by a clock that counts the time that the machine sleeps. The other processes get
+///   `lease_unavailable`, whose text names the label of the process that has the lease.
 ///
-/// A key takes at most 40 bytes of memory, however long it is: 64 bits of its hash stand for it. Two keys with one hash would share
-/// a count, and skip numbers; among ten million keys that is unlikely (1 in 370,000).
+/// A key takes at most 40 bytes of memory, however long it is, since 64 bits of its hash stand for it. Two
+/// keys with the same hash would share a count, and skip numbers. Among ten million keys that is unlikely (1
+/// in 370,000).
 ///
-/// All Sequences of a process with the same store and name are one. A child of a process that forked has none: `forked`.
+/// All Sequences in a process with the same store and name share their counts. They do not work in a forked
+/// child, which gets `forked`.
 pub struct Sequences {
     shared: Arc<Shared>,
     options: SequencesOptions,
     is_closed: AtomicBool,
 }
 
-/// What an operator may want to graph, from [`Sequences::stats`]. Counted since the first of that name was opened.
+/// Values for an operator to graph, from [`Sequences::stats`]. They count since the first Sequences with this
+/// name were opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SequencesStats {
     /// How many keys are in memory.
     pub keys: u64,
-    /// How many keys left memory, for others to have room.
+    /// How many keys left memory to make room for others.
     pub evicted: u64,
-    /// How often bounds were moved in the store.
+    /// How many times bounds were moved in the store.
     pub moves: u64,
-    /// How often a call waited or gave up.
+    /// How many times a call waited or gave up.
     pub waits: u64,
-    /// For how long it may give numbers if the lease is not renewed, in ms; 0 where another process has it.
+    /// How long numbers may still be given if the lease is not renewed, in ms; 0 if another process has the
+    /// lease.
     pub time_left_ms: u64,
 }
 
-/// How many keys of a batch are taken together.
+/// How many keys of a batch are handled together.
 const MAX_TOGETHER: usize = 4_096;
 
 impl Sequences {
-    /// The sequences of that name in a store, with the default options.
+    /// Opens the sequences with this name in a store, with the default options.
     ///
     /// # Errors
     ///
@@ -88,25 +94,26 @@ impl Sequences {
         SequencesOptions::new(name).store(store).open()
     }
 
-    /// The key's next number.
+    /// Returns the key's next number.
     ///
     /// # Errors
     ///
-    /// - `lease_unavailable` if another process gives the numbers by now: it is named.
-    /// - `lease_lost` if the lease could not be renewed, and does not come back within `max_wait_ms`.
-    /// - `counter_unavailable` if the store does not move the section's bound within `max_wait_ms`; at once where waiting does not
-    ///   help: the store refuses, has lost writes, or the section has reached 2^63-1.
-    /// - `closed` after [`close`](Self::close), `forked` in a child of the process that opened it.
+    /// - `lease_unavailable` if another process gives the numbers by now. The text names that process.
+    /// - `lease_lost` if the lease could not be renewed, and is not recovered within `max_wait_ms`.
+    /// - `counter_unavailable` if the store does not move the section's bound within `max_wait_ms`; at once
+    ///   if waiting does not help: the store refuses, has lost writes, or the section has reached 2^63-1.
+    /// - `closed` after [`close`](Self::close), and `forked` in a forked child of the process that opened the
+    ///   sequences.
     #[inline]
     pub fn next_id<'a>(&self, key: impl Into<SequenceKey<'a>>) -> Result<u64, Error> {
         self.next_id_with(key, &mut ThreadWait::new())
     }
 
-    /// [`next_id`](Self::next_id), waiting in the caller's way.
+    /// Like [`next_id`](Self::next_id), but waits in the caller's way.
     ///
     /// # Errors
     ///
-    /// Those of [`next_id`](Self::next_id), or what interrupted the wait.
+    /// Those of [`next_id`](Self::next_id), or the error that interrupted the wait.
     pub fn next_id_with<'a, W: Wait>(
         &self,
         key: impl Into<SequenceKey<'a>>,
@@ -120,7 +127,8 @@ impl Sequences {
         }
     }
 
-    /// [`next_id`](Self::next_id), awaited in a runtime of Tokio that has timers. A call that waits costs no thread.
+    /// Like [`next_id`](Self::next_id), but awaited in a Tokio runtime with timers. A waiting call needs no
+    /// thread.
     ///
     /// # Errors
     ///
@@ -134,7 +142,7 @@ impl Sequences {
         }
     }
 
-    /// The key's next number, without waiting for the store.
+    /// Returns the key's next number, without waiting for the store.
     ///
     /// # Errors
     ///
@@ -144,11 +152,12 @@ impl Sequences {
         self.shared.next(key.into().hash()).map_err(|lacks| self.shared.why(&lacks))
     }
 
-    /// A number for each of the keys, in their order; a key that is there twice has two.
+    /// Returns a number for each of the keys, in their order. A key that occurs twice gets two numbers.
     ///
     /// # Errors
     ///
-    /// Those of [`next_id`](Self::next_id). A call that fails uses no number, unless another call got a later number of the same key meanwhile.
+    /// Those of [`next_id`](Self::next_id). A call that fails uses no number, unless another call got a later
+    /// number of the same key meanwhile.
     pub fn next_ids<'a, K: Into<SequenceKey<'a>>>(
         &self,
         keys: impl IntoIterator<Item = K>,
@@ -156,11 +165,11 @@ impl Sequences {
         self.next_ids_with(keys, &mut ThreadWait::new())
     }
 
-    /// [`next_ids`](Self::next_ids), waiting in the caller's way.
+    /// Like [`next_ids`](Self::next_ids), but waits in the caller's way.
     ///
     /// # Errors
     ///
-    /// Those of [`next_ids`](Self::next_ids), or what interrupted the wait.
+    /// Those of [`next_ids`](Self::next_ids), or the error that interrupted the wait.
     pub fn next_ids_with<'a, K: Into<SequenceKey<'a>>, W: Wait>(
         &self,
         keys: impl IntoIterator<Item = K>,
@@ -170,7 +179,7 @@ impl Sequences {
         block_on(self.next_of_all(hashes, &mut Blocking(wait)))
     }
 
-    /// [`next_ids`](Self::next_ids), awaited as [`next_id_async`](Self::next_id_async) is.
+    /// Like [`next_ids`](Self::next_ids), but awaited as [`next_id_async`](Self::next_id_async) is.
     ///
     /// # Errors
     ///
@@ -198,7 +207,7 @@ impl Sequences {
         wait: &mut W,
     ) -> Result<(), W::Error> {
         for (hashes, numbers) in hashes.chunks(MAX_TOGETHER).zip(numbers.chunks_mut(MAX_TOGETHER)) {
-            // 0 is no number: those sections have come to their bounds.
+            // A number of 0 means that the key's section has reached its bound.
             while !self.shared.next_together(hashes, numbers) {
                 self.wait_for(wait, self.options.longest_wait(), |shared| match shared.lacks() {
                     Lacks::Bound | Lacks::End => Some(Ok(())),
@@ -213,7 +222,7 @@ impl Sequences {
         Ok(())
     }
 
-    /// [`next_ids`](Self::next_ids), without waiting for the store.
+    /// Like [`next_ids`](Self::next_ids), but does not wait for the store.
     ///
     /// # Errors
     ///
@@ -243,16 +252,17 @@ impl Sequences {
         Ok(numbers)
     }
 
-    /// Its name.
+    /// Returns the name of the sequences.
     pub fn name(&self) -> &str {
         &self.shared.name
     }
 
-    /// What an operator may want to graph.
+    /// Returns values for an operator to graph.
     ///
     /// # Errors
     ///
-    /// `closed` after [`close`](Self::close), `forked` in a child of the process that opened it.
+    /// `closed` after [`close`](Self::close), and `forked` in a forked child of the process that opened the
+    /// sequences.
     pub fn stats(&self) -> Result<SequencesStats, Error> {
         self.check()?;
         let Counts { evicted, waits, moves } = &self.shared.counts;
@@ -265,15 +275,17 @@ impl Sequences {
         })
     }
 
-    /// Closes it: calls fail with `closed`, also those that wait. The last one of a name in this process writes how far the keys of
-    /// each section counted, gives the lease back, and waits for the store until that is done, but no longer than two attempts take.
+    /// Closes the sequences: calls fail with `closed`, even those that are waiting. The last Sequences with a
+    /// name in this process write how far the keys of each section counted, give the lease back, and wait
+    /// until the store has this, but no longer than two attempts take.
     pub fn close(&self) {
         if let Some(give_back) = self.close_later() {
             give_back.run();
         }
     }
 
-    /// As [`close`](Self::close), without waiting: what waits for the store is returned, for another thread. Dropping it is fine.
+    /// Like [`close`](Self::close), but does not wait. Returns the part that waits for the store, for another
+    /// thread. This part may be dropped.
     #[doc(hidden)]
     pub fn close_later(&self) -> Option<SequencesGiveBack> {
         let is_first = !self.is_closed.swap(true, Ordering::AcqRel) && self.shared.process.is_alive();
@@ -289,7 +301,7 @@ impl Sequences {
         if self.is_closed.load(Ordering::Relaxed) {
             return Err(closed());
         }
-        // The locks of a child's may be held forever, and the lease is its parent's.
+        // In a forked child, the locks may be held forever, and the lease is the parent's.
         if self.shared.process.is_alive() { Ok(()) } else { Err(forked()) }
     }
 
@@ -303,7 +315,7 @@ impl Sequences {
         .await
     }
 
-    /// Looks whenever something has changed, for at most `longest`.
+    /// Checks after every change, for at most `longest`.
     async fn wait_for<T, W: Waiting>(
         &self,
         wait: &mut W,
@@ -318,27 +330,29 @@ impl Sequences {
 }
 
 impl SequencesOptions {
-    /// Opens the sequences: makes them where the store has none, and waits for the lease, at most the address's `wait`.
+    /// Opens the sequences. Creates them if the store has none, and waits for the lease, at most as long as
+    /// the `wait` in the address.
     ///
     /// # Errors
     ///
-    /// - `invalid_option` for an option that cannot be, without a store, where the sequences began with another number of sections,
-    ///   and where this process uses them with other options.
-    /// - `lease_unavailable` if another process has the lease, which it names, or the store cannot be reached.
+    /// - `invalid_option` for an invalid option, without a store, if the sequences began with another number
+    ///   of sections, and if this process uses them with other options.
+    /// - `lease_unavailable` if another process has the lease, which the text names, or the store cannot be
+    ///   reached.
     pub fn open(&self) -> Result<Sequences, Error> {
         self.open_with(&mut ThreadWait::new())
     }
 
-    /// [`open`](Self::open), waiting in the caller's way.
+    /// Like [`open`](Self::open), but waits in the caller's way.
     ///
     /// # Errors
     ///
-    /// Those of [`open`](Self::open), or what interrupted the wait.
+    /// Those of [`open`](Self::open), or the error that interrupted the wait.
     pub fn open_with<W: Wait>(&self, wait: &mut W) -> Result<Sequences, W::Error> {
         block_on(self.open_in(&mut Blocking(wait)))
     }
 
-    /// [`open`](Self::open), awaited as [`Sequences::next_id_async`] is.
+    /// Like [`open`](Self::open), but awaited as [`Sequences::next_id_async`] is.
     ///
     /// # Errors
     ///
@@ -365,7 +379,7 @@ impl SequencesOptions {
         match sequences.shared.wait_until_open(wait).await {
             Ok(()) => Ok(sequences),
             Err(error) => {
-                // The next try may be with other options.
+                // The next attempt may have other options.
                 drop(sequences.close_later());
                 Err(error)
             }
@@ -387,13 +401,13 @@ impl Drop for Sequences {
     }
 }
 
-/// What is left to wait for after [`Sequences::close_later`].
+/// The part of [`Sequences::close_later`] that waits.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct SequencesGiveBack(Arc<Shared>);
 
 impl SequencesGiveBack {
-    /// Waits until the store has what was given, but no longer than two attempts take.
+    /// Waits until the store has the numbers that were given, but no longer than two attempts take.
     pub fn run(self) {
         self.0.users.wait_until_over(2 * self.0.address.attempt() + LOOK_EVERY);
     }

@@ -1,14 +1,15 @@
-//! A space: the nodes that one lease can choose from, and what makes two leases compete for them.
+//! A space: the nodes that one lease can choose from, and the properties by which two leases compete for
+//! them.
 
 use core::fmt;
 
 use polyflake::Layout;
 
-/// A namespace, and everything that determines the form of an ID. Snowflakes in one space with the same node generate equal
-/// IDs, so a store hands out each node of a space once.
+/// A namespace, and everything that determines the form of an ID. Snowflakes in one space with the same node
+/// generate equal IDs, so a store leases each node of a space to only one process at a time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Space {
-    /// From the store's address. Letters, digits, `.`, `_` and `-`.
+    /// The namespace in the store's address. Letters, digits, `.`, `_` and `-`.
     pub namespace: String,
     /// The start of tick 0, in Unix ms.
     pub epoch_ms: u64,
@@ -25,7 +26,7 @@ pub struct Space {
 }
 
 impl Space {
-    /// The space of a layout.
+    /// Returns the space of a layout.
     #[must_use]
     pub fn of(namespace: &str, layout: &Layout) -> Self {
         Self {
@@ -39,7 +40,7 @@ impl Space {
         }
     }
 
-    /// For the leases of sequences. It has no IDs.
+    /// Returns the space for the leases of sequences, which have no IDs.
     pub(crate) fn of_sequences(namespace: &str) -> Self {
         Self {
             namespace: namespace.into(),
@@ -73,30 +74,31 @@ impl Space {
             sequence_bits,
             sequence_shift,
         };
-        // Numbers can be written in several ways; stores use one.
+        // Numbers can be written in several ways, but stores use only one.
         (space.to_string() == text).then_some(space)
     }
 
-    /// The tick of an instant; 0 before the epoch.
+    /// Returns the tick of an instant, or 0 before the epoch.
     #[must_use]
     pub const fn tick_of(&self, unix_ms: u64) -> u64 {
         unix_ms.saturating_sub(self.epoch_ms) / self.tick_ms
     }
 
-    /// The first tick that starts at or after an instant.
+    /// Returns the first tick that starts at or after an instant.
     #[must_use]
     pub const fn tick_from(&self, unix_ms: u64) -> u64 {
         unix_ms.saturating_sub(self.epoch_ms).div_ceil(self.tick_ms)
     }
 
-    /// When a tick starts, in Unix ms.
+    /// Returns when a tick starts, in Unix ms.
     #[must_use]
     pub const fn start_ms(&self, tick: u64) -> u64 {
         self.epoch_ms.saturating_add(tick.saturating_mul(self.tick_ms))
     }
 }
 
-/// Everything except the namespace, as stores keep it: `timestamp:41<<22|sequence:12<<0@1288834974657/1ms`.
+/// Writes everything except the namespace, as stores keep it:
+/// `timestamp:41<<22|sequence:12<<0@1288834974657/1ms`.
 impl fmt::Display for Space {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

@@ -1,7 +1,8 @@
 //! Store addresses: `redis://user:password@host:6379/0?namespace=shop&ttl=30s`.
 //!
-//! Some of them name several hosts, which no URL parser reads. So the parts are split here; `url` and `percent-encoding` read
-//! hosts and escapes. No message in this module shows a part of the address that may be a secret.
+//! Some addresses name several hosts, which no URL parser reads. For this reason, the parts are split here,
+//! while `url` and `percent-encoding` read hosts and escapes. No message in this module shows a part of the
+//! address that may be a secret.
 
 use core::fmt::{self, Write as _};
 use core::hash::{Hash as _, Hasher as _};
@@ -40,9 +41,9 @@ pub(crate) static REGISTERED: OnceLock<fn(&str) -> Option<&'static str>> = OnceL
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Scheme {
-    /// `redis`, `rediss`: one server.
+    /// `redis`, `rediss`: a single server.
     Redis,
-    /// `redis-sentinel`, `rediss-sentinel`: the master that Sentinels name.
+    /// `redis-sentinel`, `rediss-sentinel`: the master that Sentinel reports.
     RedisSentinel,
     /// `redis-cluster`, `rediss-cluster`.
     RedisCluster,
@@ -61,7 +62,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// The parameters of the store's own client, if that does not check them itself.
+    /// Returns the parameters of the store's own client, if the client does not check them itself.
     const fn parameters(self) -> Option<&'static [&'static str]> {
         match self {
             Self::Redis | Self::RedisSentinel | Self::RedisCluster => Some(&[
@@ -87,7 +88,7 @@ impl Scheme {
             "redis-cluster" => (Self::RedisCluster, false),
             "rediss-cluster" => (Self::RedisCluster, true),
             "postgres" | "postgresql" => (Self::Postgres, false),
-            // The driver belongs to a Python program.
+            // The driver name is for a Python program.
             _ if name.starts_with("postgresql+") => (Self::Postgres, false),
             "mysql" | "mariadb" => (Self::Mysql, false),
             "etcd" => (Self::Etcd, false),
@@ -106,7 +107,7 @@ impl Scheme {
         })
     }
 
-    /// Whether Polyflake comes with a store for this scheme.
+    /// Returns true if Polyflake comes with a store for this scheme.
     pub(crate) fn is_ours(name: &str) -> bool {
         matches!(Self::read(name), Ok((scheme, _)) if !matches!(scheme, Self::Custom(_)))
     }
@@ -141,7 +142,7 @@ impl Scheme {
         }
     }
 
-    /// The store's name for people, and the feature that builds it in.
+    /// Returns the store's name for people, and the feature that builds the store in.
     pub(crate) const fn feature(self) -> (&'static str, &'static str) {
         match self {
             Self::Redis | Self::RedisSentinel | Self::RedisCluster => ("Redis", "redis"),
@@ -150,17 +151,17 @@ impl Scheme {
             Self::Etcd => ("etcd", "etcd"),
             Self::Zookeeper => ("ZooKeeper", "zookeeper"),
             Self::Sqlite => ("SQLite", "sqlite"),
-            // It needs none.
+            // A custom store needs no feature.
             Self::Custom(name) => (name, name),
         }
     }
 
-    /// Whether it is any kind of Redis.
+    /// Returns true for any kind of Redis.
     pub const fn is_redis(self) -> bool {
         matches!(self, Self::Redis | Self::RedisSentinel | Self::RedisCluster)
     }
 
-    /// Whether it is a database with tables.
+    /// Returns true for a database with tables.
     pub const fn is_sql(self) -> bool {
         matches!(self, Self::Postgres | Self::Mysql | Self::Sqlite)
     }
@@ -170,17 +171,17 @@ impl Scheme {
 #[derive(Clone, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a parameter")]
 pub struct Address {
-    /// Leases in two namespaces are independent of each other.
+    /// The namespace. Leases in different namespaces are independent of each other.
     pub namespace: String,
-    /// The time to live of a lease.
+    /// The TTL of a lease.
     pub ttl_ms: u64,
     /// How long to wait for a free node.
     pub wait_ms: u64,
-    /// The nodes that may be leased; all of them where absent.
+    /// The nodes that may be leased, or `None` for all nodes.
     pub nodes: Option<RangeInclusive<u64>>,
     /// How far the local clock may be from the store's.
     pub clock_difference_ms: u64,
-    /// Whether the address leaves that open. Then the smaller value of an existing space applies.
+    /// Whether the address sets no clock difference. Then the smaller value of an existing space applies.
     pub is_clock_difference_default: bool,
     /// Redis: how many replicas must have a change before it counts.
     pub replicas: u32,
@@ -190,20 +191,20 @@ pub struct Address {
     pub is_refused_after_loss: bool,
     /// Whether the user declares, at each start, that nobody has had a lease before.
     pub is_init: bool,
-    /// SQL stores: the system whose tables the counters are in.
+    /// SQL stores: the system whose tables have the counters.
     pub schema: Schema,
     /// PostgreSQL: the schema with the records.
     pub schema_name: String,
     label: Option<String>,
     scheme: Scheme,
     is_tls: bool,
-    // As written, with escapes.
+    // The user and the password as written, with escapes.
     user: Option<String>,
     password: Option<String>,
     hosts: Vec<(String, u16)>,
-    // Without the first slash; for SQLite decoded, and with it.
+    // Without the first slash. For SQLite, decoded and with the slash.
     path: String,
-    // As written, without ours.
+    // As written, without Polyflake's own parameters.
     query: Vec<String>,
 }
 
@@ -212,7 +213,7 @@ impl Address {
     ///
     /// # Errors
     ///
-    /// The error says what is wrong and what would be valid, without anything that may be a secret.
+    /// The error says what is wrong and what would be valid, without any part that may be a secret.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
             return Err("a store's address has no spaces and control characters: write them as %20".into());
@@ -227,7 +228,7 @@ impl Address {
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = place.split_once('/').unwrap_or((place, ""));
         if query.contains('@') || (path.contains('@') && scheme != Scheme::Sqlite) {
-            // The rest of a password with a slash in it, which must not be mistaken for a path.
+            // This may be the rest of a password with a slash in it, which must not be mistaken for a path.
             return Err(format!("an @ after the host: {ESCAPES}"));
         }
         let (parameters, query) = Parameters::read(query, scheme)?;
@@ -293,13 +294,13 @@ impl Address {
         })
     }
 
-    /// How long one attempt to query the store may take: a sixth of the time to live, at most 5 s.
+    /// Returns how long one attempt to query the store may take: a sixth of the TTL, at most 5 s.
     pub fn attempt(&self) -> Duration {
         Duration::from_millis((self.ttl_ms / 6).min(5000))
     }
 
-    /// If two addresses lead to one store, the difference in a parameter that a promise depends on. Two users of a lease or a
-    /// counter must have the same values.
+    /// If two addresses lead to one store, returns how they differ in a parameter that a promise depends on.
+    /// Two users of a lease or a counter must have the same values.
     pub(crate) fn other_promises(&self, other: &Self) -> Option<String> {
         let text = |it: &Self| {
             let duration = |ms| humantime::format_duration(Duration::from_millis(ms));
@@ -315,20 +316,21 @@ impl Address {
         (this != other).then(|| format!("with {this} already, not with {other}"))
     }
 
-    /// The kind of store.
+    /// Returns the kind of store.
     pub const fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// Whether the scheme asks for TLS. (SQL stores ask in the query.)
+    /// Returns true if the scheme asks for TLS. (SQL stores ask for TLS in the query.)
     pub const fn is_tls(&self) -> bool {
         self.is_tls
     }
 
-    /// The most characters of a label.
+    /// The longest label, in characters.
     pub(crate) const MAX_LABEL: usize = 128;
 
-    /// The holder's name in a lease's record: `label`; without it, the host's name and the ID of the calling process.
+    /// Returns the holder's name in a lease's record: `label`, or else the host's name and the ID of the
+    /// calling process.
     pub fn label(&self) -> String {
         self.label.clone().unwrap_or_else(|| {
             let host = gethostname::gethostname();
@@ -337,40 +339,41 @@ impl Address {
         })
     }
 
-    /// The hosts, in lower case, with their ports. A `postgres` address may name none, or a folder of sockets. An address of
-    /// your own store may name none, and a host without a port has port 0.
+    /// Returns the hosts, in lower case, with their ports. A `postgres` address may name no host, or a folder
+    /// of sockets. An address of a custom store may name no host, and a host without a port has port 0.
     pub fn hosts(&self) -> &[(String, u16)] {
         &self.hosts
     }
 
-    /// The user's name.
+    /// Returns the user's name.
     pub fn user(&self) -> Option<String> {
         self.user.as_deref().and_then(decode)
     }
 
-    /// A secret.
+    /// Returns the password, which is a secret.
     pub fn password(&self) -> Option<String> {
         self.password.as_deref().and_then(decode)
     }
 
-    /// The database; for Sentinel the master's name, `/`, and the database. For `sqlite` the path of the file.
+    /// Returns the database; for Sentinel, the master's name, `/` and the database; for `sqlite`, the path of
+    /// the file.
     pub fn path(&self) -> String {
         if self.scheme == Scheme::Sqlite { self.path.clone() } else { decode(&self.path).unwrap_or_default() }
     }
 
-    /// A driver parameter. It may be a secret.
+    /// Returns a driver parameter, which may be a secret.
     pub fn parameter(&self, name: &str) -> Option<String> {
         form_urlencoded::parse(self.query.join("&").as_bytes())
             .find(|(key, _)| key == name)
             .map(|(_, value)| value.into_owned())
     }
 
-    /// The names of the driver parameters, in the given order.
+    /// Returns the names of the driver parameters, in the given order.
     pub fn parameter_names(&self) -> Vec<String> {
         form_urlencoded::parse(self.query.join("&").as_bytes()).map(|(key, _)| key.into_owned()).collect()
     }
 
-    /// The address without our parameters, but with its secrets: only for a driver.
+    /// Returns the address without Polyflake's parameters, but with its secrets: only for a driver.
     pub fn driver_url(&self) -> String {
         let mut url = format!("{}://", self.scheme.name(self.is_tls));
         if self.user.is_some() || self.password.is_some() {
@@ -389,8 +392,8 @@ impl Address {
         url
     }
 
-    /// Equal for addresses that lead to the same store as the same user, which can share a connection. Of our parameters, it
-    /// includes only `schema_name`.
+    /// Returns a key that is equal for addresses that lead to the same store as the same user, and so can
+    /// share a connection. Of Polyflake's parameters, it includes only `schema_name`.
     pub fn key(&self) -> String {
         let mut hosts = self.hosts.clone();
         hosts.sort();
@@ -432,7 +435,7 @@ fn decode(text: &str) -> Option<String> {
 
 fn read_hosts(text: &str, scheme: Scheme) -> Result<Vec<(String, u16)>, String> {
     if text.is_empty() {
-        // The driver then takes the server on this host, or its `host` parameter.
+        // The driver then uses the server on this host, or its `host` parameter.
         return if matches!(scheme, Scheme::Postgres | Scheme::Custom(_)) {
             Ok(Vec::new())
         } else {
@@ -542,7 +545,7 @@ struct Parameters {
 }
 
 impl Parameters {
-    /// Our parameters, and the rest.
+    /// Reads Polyflake's parameters, and returns the others unread.
     fn read(query: &str, scheme: Scheme) -> Result<(Self, Vec<String>), String> {
         let mut it = Self { ttl_ms: 30_000, ..Self::default() };
         let mut difference_ms = None;
@@ -553,7 +556,7 @@ impl Parameters {
                 return Err(format!("a parameter in the store's address has no value; {ESCAPES}"));
             }
             let Some((key, value)) = form_urlencoded::parse(part.as_bytes()).next() else { continue };
-            // Anything that is not UTF-8 was replaced there.
+            // Bytes that are not UTF-8 were replaced in the value.
             if value.contains(char::REPLACEMENT_CHARACTER) {
                 return Err("a parameter in the store's address is not UTF-8".into());
             }
@@ -627,7 +630,7 @@ impl Parameters {
             seen.push(key);
         }
         it.check_schema()?;
-        // If two clocks may differ by its whole length, a lease means nothing.
+        // If two clocks may differ by the whole length of a lease, the lease means nothing.
         let most_ms = it.ttl_ms / 4;
         it.is_clock_difference_default = difference_ms.is_none();
         it.clock_difference_ms = match difference_ms {
@@ -665,7 +668,7 @@ fn label(value: &str) -> Result<String, String> {
         return Err(format!("label is a text of 1 to {MAX} characters"));
     }
     if value.contains('`') {
-        // Errors put it between two of them, and services read it there.
+        // Errors put the label between two backquotes, and services read it from there.
         return Err("label is a text without a backquote".into());
     }
     if value.chars().any(char::is_control) {
@@ -686,12 +689,12 @@ fn ours(scheme: Scheme) -> String {
     names.join(", ")
 }
 
-/// Whether this kind of server has settings under which it forgets.
+/// Returns true if this kind of server has settings under which it forgets.
 const fn may_forget(scheme: Scheme) -> bool {
     scheme.is_redis() || matches!(scheme, Scheme::Postgres | Scheme::Mysql)
 }
 
-/// An unknown parameter. It is not named, since it may be part of a password.
+/// Refuses an unknown parameter. The error does not name it, since it may be part of a password.
 fn check_other(key: &str, scheme: Scheme) -> Result<(), String> {
     let ours = ours(scheme);
     match scheme.parameters() {
@@ -992,7 +995,8 @@ mod tests {
         #[test]
         fn a_password_is_shown_nowhere(
             scheme in "(redis|rediss|redis-cluster|redis-sentinel|postgres|mysql|etcd|etcds|zookeeper)",
-            // Unescaped as people write it, each run of letters a mark that nothing else has.
+            // The password is unescaped, as people write it, and each run of letters is a mark that occurs
+            // nowhere else.
             password in "(Z{3}[0-9]{3}|[:/@?&=%,#.]|\\[|\\]){1,8}",
             rest in "(h|h:1|h,i|[:]1)?(/|/0|/m/0|/x)?([?](ttl=5s|ttl=x|sslmode=require|node=1))?",
         ) {

@@ -10,20 +10,20 @@ use crate::watched::{LOOK_EVERY, lock};
 /// The users of a lease or a counter.
 #[derive(Debug)]
 pub(crate) struct Users {
-    /// How long it is kept after the last user left without closing it.
+    /// How long the lease or counter is kept after its last user left without closing.
     keep: Duration,
     present: Mutex<Present>,
     over: Condvar,
-    /// If it was the last thing that the keeper kept: the thread, which ends.
+    /// The keeper's thread, which ends, if this was the last thing that the keeper kept.
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug)]
 struct Present {
     count: u64,
-    /// Whether the last user closed it, rather than just leaving.
+    /// Whether the last user closed, rather than just leaving.
     is_closed: bool,
-    /// Since when it has had no users.
+    /// Since when there have been no users.
     since: Instant,
     is_over: bool,
 }
@@ -40,7 +40,7 @@ impl Users {
         present.is_closed = false;
     }
 
-    /// Whether it was the last user.
+    /// Removes a user. Returns true if it was the last.
     pub(crate) fn leave(&self, is_closed: bool) -> bool {
         let mut present = lock(&self.present);
         present.count = present.count.saturating_sub(1);
@@ -56,30 +56,32 @@ impl Users {
         lock(&self.present).count == 0
     }
 
-    /// How long it is kept if nobody uses it.
+    /// Returns how much longer the lease or counter is kept, if nobody uses it.
     pub(crate) fn kept_for(&self) -> Option<Duration> {
         let present = lock(&self.present);
         let left = || self.keep.saturating_sub(present.since.elapsed());
         (present.count == 0).then(|| if present.is_closed { Duration::ZERO } else { left() })
     }
 
-    /// Whether it may be given back: nobody uses it, and the last user closed it or left long enough ago.
+    /// Returns true if the lease or counter may be given back: nobody uses it, and the last user closed or
+    /// left long enough ago.
     pub(crate) fn are_gone(&self) -> bool {
         self.kept_for().is_some_and(|kept| kept.is_zero())
     }
 
-    /// It was given back, or left as it is.
+    /// Notes that the lease or counter was given back, or left as it is.
     pub(crate) fn end(&self) {
         lock(&self.present).is_over = true;
         self.over.notify_all();
     }
 
-    /// The thread ends with this one.
+    /// Keeps the thread that ends with this.
     pub(crate) fn keep_thread(&self, thread: Option<JoinHandle<()>>) {
         *lock(&self.thread) = thread;
     }
 
-    /// For use after the last user closed it: waits until it is given back, or for that long.
+    /// Waits until the lease or counter is given back, for at most `longest`. Call this after the last user
+    /// closed.
     pub(crate) fn wait_until_over(&self, longest: Duration) {
         let deadline = Instant::now() + longest;
         let mut present = lock(&self.present);
@@ -94,7 +96,7 @@ impl Users {
         }
         let is_last = present.count == 0;
         drop(present);
-        // After a failure, others may still use it, and the thread too.
+        // After a failure, other users may still be there, and so may the thread.
         if is_last {
             if let Some(thread) = lock(&self.thread).take() {
                 let _ = thread.join();

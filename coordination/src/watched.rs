@@ -12,10 +12,11 @@ use tokio::time::timeout;
 
 use crate::url::Address;
 
-/// How long a call that waits for the keeper does not look whether it was interrupted.
+/// How often a call that waits for the keeper checks whether it was interrupted.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// No invariant is open when a panic could come.
+/// Locks a mutex even if a thread panicked with it: no invariant is broken at a point where a panic could
+/// occur.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -24,18 +25,18 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Trouble {
     pub(crate) error: Error,
-    /// Whether waiting does not help.
+    /// Whether waiting is useless.
     pub(crate) is_final: bool,
 }
 
-/// How a call waits: it blocks a thread, or is awaited.
+/// The way in which a call waits: it blocks a thread, or is awaited.
 pub(crate) trait Waiting {
     type Error: From<Error>;
 
-    /// Since it began to wait, or earlier.
+    /// Returns the time since the call began to wait, or earlier.
     fn elapsed(&mut self) -> Duration;
 
-    /// Until the state has changed more often than that, or a time has passed.
+    /// Waits until the state has changed more often than that, or a time has passed.
     async fn changed<S: Send>(
         &mut self,
         state: &Watched<S>,
@@ -44,7 +45,7 @@ pub(crate) trait Waiting {
     ) -> Result<(), Self::Error>;
 }
 
-/// A call that blocks a thread, and waits in its caller's way.
+/// A call that blocks a thread and waits in its caller's way.
 #[derive(Debug)]
 pub(crate) struct Blocking<'a, W>(pub(crate) &'a mut W);
 
@@ -66,7 +67,7 @@ impl<W: Wait> Waiting for Blocking<'_, W> {
     }
 }
 
-/// A call that is awaited, in a runtime of Tokio.
+/// A call that is awaited in a Tokio runtime.
 #[derive(Debug)]
 pub(crate) struct Awaiting(Instant);
 
@@ -89,13 +90,13 @@ impl Waiting for Awaiting {
         changes: u64,
         longest: Duration,
     ) -> Result<(), Error> {
-        // The caller looks at the time.
+        // The caller checks the time.
         let _ = timeout(longest, state.changed_since(changes)).await;
         Ok(())
     }
 }
 
-/// Runs a future that waits by [`Blocking`]: it is ready at once.
+/// Runs a future that waits by [`Blocking`], and so is ready at once.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
@@ -109,9 +110,9 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 #[derive(Debug, Default)]
 pub(crate) struct Watched<S> {
     state: Mutex<S>,
-    /// How often it has changed.
+    /// How many times the state has changed.
     changes: Mutex<u64>,
-    /// For calls that block, and for those that are awaited.
+    /// Wakes calls that block, and calls that are awaited.
     changed: Condvar,
     awaited: Notify,
 }
@@ -137,7 +138,7 @@ impl<S: Send> Watched<S> {
         self.awaited.notify_waiters();
     }
 
-    /// Looks whenever it has changed, for at most `longest`.
+    /// Checks after every change, for at most `longest`.
     pub(crate) async fn wait_for<T, W: Waiting>(
         &self,
         wait: &mut W,
@@ -147,7 +148,7 @@ impl<S: Send> Watched<S> {
     ) -> Result<T, W::Error> {
         let begun = wait.elapsed();
         loop {
-            // Before it looks, so that a change meanwhile is not missed.
+            // Read the count before checking, so that a change meanwhile is not missed.
             let changes = *lock(&self.changes);
             if let Some(result) = look() {
                 return result.map_err(Into::into);
@@ -160,8 +161,8 @@ impl<S: Send> Watched<S> {
         }
     }
 
-    /// Looks until it is open, or cannot be. The keeper's task says so soon after the address's `wait`; where its thread does not
-    /// run, the wait ends here.
+    /// Checks until it is open, or cannot be opened. The keeper's task reports this soon after the address's
+    /// `wait`. If the keeper's thread does not run, the wait ends here.
     pub(crate) async fn wait_until_open<W: Waiting>(
         &self,
         wait: &mut W,
@@ -190,7 +191,7 @@ impl<S: Send> Watched<S> {
 
     async fn changed_since(&self, changes: u64) {
         let mut told = pin!(self.awaited.notified());
-        // From here on it is told, so that a change after the look at the count is not missed.
+        // From here on, this is notified, so that a change after the check of the count is not missed.
         told.as_mut().enable();
         if *lock(&self.changes) == changes {
             told.await;

@@ -1,4 +1,4 @@
-//! Tests that every store must pass: ours, and your own.
+//! Tests that every store must pass, ours and your own.
 
 use core::time::Duration;
 use std::collections::BTreeSet;
@@ -12,11 +12,11 @@ use super::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Record, Stor
 use crate::local::random;
 use crate::store::StoreError;
 
-/// Opens one more client of the same store.
+/// Opens another client of the same store.
 type Open<'a> = &'a (dyn Fn() -> Box<dyn Store> + Sync);
 
-/// Tests a store. `open` opens another client of it. Other data in the store is left alone. The tests leave their own records
-/// there, under namespaces that begin with `conformance-`.
+/// Tests a store. `open` opens another client of the same store. The tests leave other data in the store
+/// alone, and leave their own records there, in namespaces that begin with `conformance-`.
 ///
 /// # Panics
 ///
@@ -102,7 +102,7 @@ impl Client {
     fn groups(&mut self, namespace: &str, kind: Kind) -> BTreeSet<String> {
         let names = self.ask(async |store| {
             let value = store.groups(namespace, kind).await?;
-            // The reply has neither time nor server: a read does.
+            // The reply has neither the time nor the server, but a read has both.
             let group = Group { namespace: namespace.into(), kind, name: "none".into() };
             Ok(store.read(&group, Some(&["none"])).await?.map(|_| value))
         });
@@ -113,7 +113,7 @@ impl Client {
     }
 }
 
-/// The server has a clock, which is not years away from this one.
+/// Checks that the server has a clock, which is not years away from this machine's.
 fn check<T>(answer: &Answer<T>, facts: Facts) {
     assert!(!answer.incarnation.is_empty());
     assert!((1..=10_000).contains(&facts.granularity_ms), "{facts:?}");
@@ -181,7 +181,7 @@ fn a_record_is_compared_and_set(open: Open<'_>, namespace: &str) {
     assert_eq!(other.put(&group, "head", Some(10), &second), found(&first));
     assert_eq!(other.put(&group, "17", Some(11), &second), NOTHING);
     assert_eq!(other.put(&group, "head", Some(11), &second), Outcome::Written);
-    // The number came down, and the version too: only whether it is the expected one matters.
+    // The number came down, and so did the version: a version only has to be the expected one.
     assert_eq!(one.record(&group, "head").as_ref(), Some(&second));
     assert_eq!(one.put(&group, "head", Some(11), &third), found(&second));
     assert_eq!(one.put(&group, "head", Some(9), &third), Outcome::Written);
@@ -226,7 +226,7 @@ fn a_guard_must_fit(open: Open<'_>, namespace: &str) {
     assert_eq!(client.write(&write(Some(21), 21, &second)), not(Some(&first)));
     assert_eq!(client.write(&write(Some(21), 20, &second)), Outcome::Written);
     assert_eq!(client.record(&group, "17"), Some(second));
-    // The guard is of the same group.
+    // The guard must be in the same group.
     let elsewhere = Group { name: "timestamp:40<<22|sequence:12<<0@0/1ms".into(), ..group.clone() };
     let other = Write { group: elsewhere, ..write(None, 20, &first) };
     assert_eq!(client.write(&other), NOTHING);
@@ -283,7 +283,7 @@ fn an_add_can_be_repeated(open: Open<'_>, namespace: &str) {
     for _ in 0..3 {
         assert_eq!(client.add(&add), Added::To(110));
     }
-    // Even if there would be no room for it a second time.
+    // The repeated add succeeds even if there would be no room for it a second time.
     let last = Add { version: 32, count: 500, limit: 610, ..add };
     for _ in 0..3 {
         assert_eq!(client.add(&last), Added::To(610));
@@ -331,7 +331,7 @@ fn several_are_asked_for_at_once(open: Open<'_>, namespace: &str) {
     }
     let there = |at: u64| (at % 2 == 0).then(|| record(at, at, "{}"));
     assert_eq!(each(&mut client, &groups), (1..=150).map(there).collect::<Vec<_>>());
-    // Those that fit, whatever they are sent with, and each group in its place.
+    // The writes that fit take effect, whatever they are sent with, and each group gets its own.
     let outcomes =
         write_each(&mut client, &[write(2, Some(7), 900), write(3, None, 901), write(4, Some(4), 902)]);
     assert_eq!(outcomes, [found(&record(2, 2, "{}")), Outcome::Written, Outcome::Written]);
@@ -351,7 +351,7 @@ fn several_are_asked_for_at_once(open: Open<'_>, namespace: &str) {
 }
 
 fn all_of<T>(answers: Vec<Answer<T>>) -> Answer<Vec<T>> {
-    // If several servers keep groups, each reports its own.
+    // If several servers keep groups, each server reports its own time and incarnation.
     let first = answers.first().map(|it| (it.now_ms, it.incarnation.clone()));
     let (now_ms, incarnation) = first.unwrap_or_else(|| panic!("no answer"));
     assert!(answers.iter().all(|answer| !answer.incarnation.is_empty()));
@@ -458,7 +458,7 @@ fn the_ends_of_the_ranges(open: Open<'_>, namespace: &str) {
     );
 }
 
-/// Runs it at the same time in several threads, each with its own client.
+/// Runs `run` at the same time in several threads, each with its own client.
 fn at_once<T: Send>(open: Open<'_>, run: impl Fn(&mut Client, u64) -> T + Sync) -> Vec<T> {
     const THREADS: u64 = 4;
     let start = Barrier::new(4);
@@ -525,7 +525,7 @@ fn all_of_many_add(open: Open<'_>, namespace: &str) {
     assert_eq!(given, (8..=last).collect::<Vec<_>>());
 }
 
-/// A dropped call may take effect or not. It does not harm the next one.
+/// A dropped call may take effect or not, but does not harm the next call.
 fn a_call_is_dropped(open: Open<'_>, namespace: &str) {
     let mut client = Client::new(open);
     let group = space(namespace);

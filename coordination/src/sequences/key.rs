@@ -5,10 +5,10 @@ use core::fmt;
 use polyflake::{Error, ErrorCode, Number};
 use xxhash_rust::xxh3;
 
-/// The name of the hash, for the record: processes with another hash would count keys in another section.
+/// The name of the hash, for the record: processes with another hash would count keys in other sections.
 pub(crate) const HASH: &str = "xxh3-64";
 
-/// Makes an integer and a text with the same bytes differ.
+/// Makes the hashes of an integer and a text with the same bytes differ.
 const INTEGERS: u64 = 1;
 
 /// The key that a [`Sequences`](crate::Sequences) counts for: a text, or an integer from -2^63 to 2^64-1. 5 and "5" differ.
@@ -28,7 +28,7 @@ enum Kind<'a> {
     Integer(i128),
 }
 
-/// A key that owns its text: for bindings, whose calls are awaited after the caller's memory is gone.
+/// A key that owns its text, for bindings whose calls are still awaited after the caller's memory is gone.
 #[doc(hidden)]
 #[derive(Debug, Clone)]
 pub enum OwnedKey {
@@ -46,8 +46,9 @@ impl<'a> From<&'a OwnedKey> for SequenceKey<'a> {
 }
 
 impl SequenceKey<'_> {
-    /// Stands for the key. It must never change, since the store keeps numbers by it. It is the 64-bit XXH3 of a text's UTF-8
-    /// bytes with the seed 0, or of an integer's 16-byte two's complement, lowest byte first, with the seed 1.
+    /// Returns the hash that stands for the key. It must never change, since the store keeps numbers by it.
+    /// It is the 64-bit XXH3 of a text's UTF-8 bytes with the seed 0, or of an integer's 16-byte two's
+    /// complement, lowest byte first, with the seed 1.
     #[inline]
     pub(crate) fn hash(self) -> u64 {
         match self.0 {
@@ -57,7 +58,7 @@ impl SequenceKey<'_> {
     }
 }
 
-/// The section of a key with that hash.
+/// Returns the section of a key with this hash.
 #[allow(clippy::cast_possible_truncation, reason = "below `sections`")]
 #[inline]
 pub(crate) fn section_of(hash: u64, sections: usize) -> usize {
@@ -87,7 +88,7 @@ macro_rules! integers {
 }
 integers!(u8 u16 u32 u64 i8 i16 i32 i64);
 
-/// `invalid_option` for an integer outside 64 bits.
+/// Fails with `invalid_option` for an integer outside 64 bits.
 impl TryFrom<i128> for SequenceKey<'_> {
     type Error = Error;
 
@@ -99,7 +100,7 @@ impl TryFrom<i128> for SequenceKey<'_> {
     }
 }
 
-/// `invalid_option` for an integer outside 64 bits.
+/// Fails with `invalid_option` for an integer outside 64 bits.
 impl TryFrom<Number> for SequenceKey<'_> {
     type Error = Error;
 
@@ -127,7 +128,7 @@ mod tests {
     #[test]
     fn hashes_stay_what_they_are() {
         let hash = |key: SequenceKey<'_>| format!("{:016x}", key.hash());
-        // As in the reference implementation (Python's xxhash 3.6).
+        // The values are those of the reference implementation (Python's xxhash 3.6).
         assert_eq!(hash("".into()), "2d06800538d394c2");
         assert_eq!(hash("5".into()), "dedb980100c87e72");
         assert_eq!(hash(5.into()), "7e142e568ae2cb81");
@@ -145,7 +146,7 @@ mod tests {
             let text = SequenceKey::try_from(integer).unwrap_err().to_string();
             assert!(text.contains(&integer.to_string()), "{text}");
         }
-        // As bindings call it, whose integers may have any size.
+        // Bindings call it this way, and their integers may have any size.
         for integer in [u64::MAX.into(), 5.into(), 0.into(), (-1).into(), i128::from(i64::MIN)] {
             let number = Number::parse(&integer.to_string());
             assert_eq!(SequenceKey::try_from(number), SequenceKey::try_from(integer));

@@ -10,10 +10,10 @@ use crate::url::Address;
 
 const SECTIONS: u64 = 1_024;
 const STEP: u64 = 10_000;
-/// A process that ends without closing would lose more.
+/// With a larger step, a process that ends without closing would lose more numbers.
 const MAX_STEP: u64 = 1_000_000_000;
 const MAX_KEYS: u64 = 1_000_000;
-/// 40 GB.
+/// This many keys take 40 GB.
 const MOST_KEYS: u64 = 1_000_000_000;
 const MAX_WAIT_MS: u32 = 10_000;
 
@@ -27,9 +27,9 @@ const MAX_WAIT_MS: u32 = 10_000;
 /// | `max_keys` | 1000000 | how many keys stay in memory, of at most 40 bytes each: 1 to 1,000,000,000 |
 /// | `max_wait_ms` | 10000 | the longest a call waits for the store: 0 to 4294967295 |
 ///
-/// Keys are spread over the sections by their hash. When less than one step is left in a section, its bound moves to two steps
-/// above the section's highest number. Bounds are kept in records of 64, about 10 bytes each; a write moves all bounds in the
-/// record that need it.
+/// Keys are spread over the sections by their hash. When less than one step is left in a section, its bound
+/// moves to two steps above the section's highest number. The store keeps the bounds in records of 64, at
+/// about 10 bytes each. A write moves all bounds in the record that need it.
 ///
 /// ```no_run
 /// use polyflake_coordination::SequencesOptions;
@@ -54,7 +54,7 @@ pub struct SequencesOptions {
 }
 
 impl SequencesOptions {
-    /// For sequences with that name: 1 to 100 characters, none of them a control character.
+    /// Starts the options of sequences with this name: 1 to 100 characters without control characters.
     pub fn new(name: &str) -> Self {
         let mut options = Self {
             name: name.into(),
@@ -71,7 +71,8 @@ impl SequencesOptions {
         options
     }
 
-    /// The store's address, such as `postgres://host/chat`. Its `label` is shown to others while this process has the lease.
+    /// Sets the store's address, such as `postgres://host/chat`. Its `label` is shown to others while this
+    /// process has the lease.
     pub fn store(mut self, address: &str) -> Self {
         match Address::parse(address) {
             Ok(_) if self.store.is_some() => self.keep(invalid("store is given twice; sequences take one")),
@@ -84,7 +85,7 @@ impl SequencesOptions {
         self
     }
 
-    /// How many bounds the store has.
+    /// Sets how many bounds the store has.
     pub fn sections(mut self, sections: impl Into<Number>) -> Self {
         match sections.into().in_range("sections", 1, MAX_SECTIONS) {
             Ok(sections) => self.sections = sections,
@@ -93,7 +94,7 @@ impl SequencesOptions {
         self
     }
 
-    /// The size of a step: a bound is moved to two steps above its section's highest number.
+    /// Sets the size of a step: a bound is moved to two steps above its section's highest number.
     pub fn step(mut self, step: impl Into<Number>) -> Self {
         match step.into().in_range("step", 1, MAX_STEP) {
             Ok(step) => self.step = step,
@@ -102,7 +103,7 @@ impl SequencesOptions {
         self
     }
 
-    /// How many keys stay in memory.
+    /// Sets how many keys stay in memory.
     pub fn max_keys(self, keys: impl Into<Number>) -> Self {
         self.max_keys_named(keys, "max_keys")
     }
@@ -115,7 +116,7 @@ impl SequencesOptions {
         self
     }
 
-    /// The longest a call waits for the store.
+    /// Sets the longest time that a call waits for the store.
     pub fn max_wait_ms(self, ms: impl Into<Number>) -> Self {
         self.max_wait_ms_named(ms, "max_wait_ms")
     }
@@ -128,18 +129,18 @@ impl SequencesOptions {
         self
     }
 
-    /// Sets an option by its name, for languages whose options are texts.
+    /// Sets an option by name, for languages whose options are texts.
     pub fn set(self, name: &str, value: &str) -> Self {
         self.set_one(name, value, ["max_keys", "max_wait_ms"])
     }
 
-    /// The first error in the options set so far.
+    /// Returns the first error in the options set so far.
     #[doc(hidden)]
     pub fn check(&self) -> Result<(), Error> {
         self.error.map_or(Ok(()), Err)
     }
 
-    /// [`set`](Self::set) with the option's name in camelCase: `maxWaitMs`.
+    /// Like [`set`](Self::set), but with the option's name in camelCase: `maxWaitMs`.
     #[doc(hidden)]
     pub fn set_camel_case(self, name: &str, value: &str) -> Self {
         self.set_one(name, value, ["maxKeys", "maxWaitMs"])

@@ -1,12 +1,14 @@
-//! The protocol of sequences, once for all stores: what the owner of a set asks its store, and what the answers mean. No I/O.
+//! The sequences protocol, shared by all stores: what the owner of a set requests from its store, and what
+//! the answers mean. It does no I/O.
 //!
-//! A set's sections are kept in records of [`SECTIONS`] bounds each, in the same group as its owner's record. That record
-//! guards every write, so that only the present owner's writes take effect. A key gets only numbers from the bound that this
-//! owner found, or created, up to the one that it wrote.
+//! A set's sections are kept in records of [`SECTIONS`] bounds each, in the same group as the owner's record.
+//! The owner's record guards every write, so that only the present owner's writes take effect. A key gets
+//! only numbers from the bound that this owner found, or created, up to the bound that it wrote.
 //!
-//! A write whose reply was lost is repeated under its version until it is answered: it compares the version that was read, so
-//! it takes effect once, and its bounds are written unchanged. An owner's moves and renewals never overlap. After each renewal,
-//! pass the new version of its record to [`Bounds::renewed`].
+//! A write whose reply was lost is repeated under its version until it is answered. It compares the version
+//! that was read, so it takes effect once, and its bounds are written unchanged. An owner's moves and
+//! renewals never overlap. After each renewal, pass the new version of the owner's record to
+//! [`Bounds::renewed`].
 //!
 //! If the store lost writes, an owner that rejoins writes all bounds again from memory before it answers. A new owner, which
 //! waited for the fence to pass, moves every bound ahead by `skip`.
@@ -26,7 +28,7 @@ pub(crate) use text::Text;
 
 /// How many bounds a record holds.
 pub(crate) const SECTIONS: usize = 64;
-/// How often one go asks before it gives up.
+/// How many requests an attempt sends before it gives up.
 const MAX_REQUESTS: u32 = 400;
 
 /// A source of random numbers.
@@ -38,31 +40,31 @@ pub(crate) type KeptAll<'a> = &'a dyn Fn(&str, &str) -> bool;
 /// A request to the store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Request {
-    /// The records of these names, at most [`Record::MAX_NAMES`].
+    /// Reads the records with these names, at most [`Record::MAX_NAMES`].
     Read(Group, Vec<String>),
     Write(Write),
 }
 
-/// The store's answer.
+/// The store's reply to a [`Request`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Reply {
     Read(Named),
     Write(Outcome),
 }
 
-/// An answer.
+/// A reply, with the server instance that sent it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Received {
     pub(crate) reply: Reply,
     pub(crate) incarnation: String,
 }
 
-/// Why there are no bounds.
+/// Why bounds could not be read or moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Another process owns the set, or the owner's record was renewed since.
+    /// Another process owns the set, or the owner's record has been renewed since.
     NotOwner,
-    /// The store lost writes: the lease must be acquired or rejoined first.
+    /// The store lost writes. The lease must be acquired or rejoined first.
     Lost,
     /// The set has another number of sections, or its keys use another hash.
     OtherSections {
@@ -71,7 +73,7 @@ pub(crate) enum Refusal {
     OtherHash {
         found: String,
     },
-    /// A bound is the highest number.
+    /// A bound has reached the highest number.
     End,
     Contended,
     Unreadable {
@@ -85,7 +87,7 @@ pub(crate) enum Refusal {
 pub(crate) struct Owner {
     pub(crate) name: String,
     pub(crate) version: u64,
-    /// Of the head that guards it.
+    /// The incarnation in the head that guards the owner's record.
     pub(crate) incarnation: String,
 }
 
@@ -93,7 +95,7 @@ pub(crate) struct Owner {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Next {
     Ask(Request),
-    /// Keys may count up to the bounds.
+    /// The attempt is over. Keys may count up to the bounds.
     Done,
 }
 
@@ -104,14 +106,15 @@ pub(crate) struct Range {
     pub(crate) bound: u64,
 }
 
-/// The bounds of a set, as its owner knows them. A go may be dropped at any time, and begun again. One go runs at a time.
+/// The bounds of a set, as its owner knows them. An attempt may be dropped at any time, and begun again. One
+/// attempt runs at a time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Bounds {
     group: Group,
     owner: Owner,
     sections: usize,
     parts: Vec<Part>,
-    /// Whether all were read, and written if necessary, since the lease was acquired or rejoined.
+    /// Whether all bounds were read, and written if necessary, since the lease was acquired or rejoined.
     is_loaded: bool,
     has_ended: bool,
     requests: u32,
@@ -119,22 +122,22 @@ pub(crate) struct Bounds {
     pub(super) without: Option<Rule>,
 }
 
-/// A record of sections.
+/// One record of bounds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Part {
     name: String,
-    /// Whether it was read since the lease was acquired or rejoined.
+    /// Whether the record was read since the lease was acquired or rejoined.
     is_read: bool,
-    /// `None` if there is no record.
+    /// The version, or `None` if there is no record.
     version: Option<u64>,
-    /// What was last there, or is known to be written.
+    /// The bounds that the record last had, or is known to have.
     bounds: Vec<u64>,
     above: Vec<u64>,
-    /// Whether this owner already has bounds.
+    /// Whether this owner has already written bounds.
     is_own: bool,
     skip: u64,
     incarnation: String,
-    /// A record that must be written before anything else, and is sent until it is answered.
+    /// A record that must be written before anything else. It is sent until it is answered.
     pending: Option<Pending>,
 }
 
@@ -146,7 +149,7 @@ struct Pending {
 }
 
 impl Bounds {
-    /// For a lease that was just acquired.
+    /// Creates the bounds for a lease that was just acquired.
     pub(crate) fn new(group: Group, sections: usize, owner: Owner) -> Self {
         let part = |at: usize| {
             let count = sections.saturating_sub(at * SECTIONS).min(SECTIONS);
@@ -176,7 +179,8 @@ impl Bounds {
         }
     }
 
-    /// For a new lease of the same process: no key gets a number up to the former lease's bounds, whatever the store has.
+    /// Continues with a new lease of the same process. No key gets a number up to the former lease's bounds,
+    /// whatever the store has.
     #[must_use]
     pub(crate) fn above(mut self, former: &Self) -> Self {
         for (part, former) in self.parts.iter_mut().zip(&former.parts) {
@@ -185,12 +189,13 @@ impl Bounds {
         self
     }
 
-    /// The same lease continues under another version of its record.
+    /// Continues with the same lease under another version of its record.
     pub(crate) fn renewed(&mut self, version: u64) {
         self.owner.version = version;
     }
 
-    /// The same lease continues after the store lost writes: all bounds are written again, before any key is answered.
+    /// Continues with the same lease after the store lost writes. All bounds are written again before any key
+    /// gets a number.
     pub(crate) fn rejoined(&mut self, owner: Owner) {
         self.owner = owner;
         #[cfg(test)]
@@ -203,14 +208,14 @@ impl Bounds {
         }
     }
 
-    /// The numbers that a section's keys may have now. The lease must not have ended.
+    /// Returns the numbers that a section's keys may have now. The lease must not have ended.
     pub(crate) fn range(&self, section: usize) -> Option<Range> {
         let part = self.parts.get(section / SECTIONS).filter(|_| self.is_loaded)?;
         let (above, bound) = (part.above.get(section % SECTIONS)?, part.bounds.get(section % SECTIONS)?);
         Some(Range { above: *above, bound: *bound })
     }
 
-    /// The first request of a go. `wanted`: sections and their wanted bounds.
+    /// Returns the first request of an attempt. `wanted` has sections and their wanted bounds.
     pub(crate) fn begin(&mut self, wanted: &[(usize, u64)], random: Random<'_>) -> Result<Next, Refusal> {
         self.requests = 0;
         #[cfg(test)]
@@ -250,7 +255,7 @@ impl Bounds {
         if self.requests > MAX_REQUESTS {
             return Err(Refusal::Contended);
         }
-        // Records that are read again have nothing pending.
+        // Records that must be read again have nothing pending.
         let unread: Vec<_> = self.parts.iter().filter(|part| !part.is_read).collect();
         if !unread.is_empty() {
             let names = unread.iter().take(Record::MAX_NAMES).map(|part| part.name.clone()).collect();
@@ -264,7 +269,7 @@ impl Bounds {
         Ok(write.map_or(Next::Done, |write| Next::Ask(Request::Write(write))))
     }
 
-    /// The records to write, in the order in which they are requested. None of them depends on another.
+    /// Returns the writes to send, in the order in which they are requested. None of them depends on another.
     fn pending(&self) -> impl Iterator<Item = Write> {
         self.parts.iter().filter_map(|part| {
             let (pending, expected) = (part.pending.as_ref()?, part.version);
@@ -277,7 +282,8 @@ impl Bounds {
         })
     }
 
-    /// Keeps the bounds it found, and those that this owner must write before it answers.
+    /// Stores the bounds that a read found, and those that this owner must write before any key gets a
+    /// number.
     fn read(
         &mut self,
         at: usize,
@@ -311,7 +317,8 @@ impl Bounds {
         part.skip = part.skip.max(text.skip);
         part.incarnation.clone_from(incarnation);
         (part.is_read, part.version) = (true, record.map(|record| record.version));
-        // Nothing above this owner's own bounds was issued: a bound that returns from a loss is at most that.
+        // No number above this owner's own bounds was issued: a bound that returns after a loss is at most
+        // that.
         let above: Vec<_> = if part.is_own { part.above.clone() } else { bounds.clone() };
         if bounds != text.bounds || text.incarnation != *incarnation {
             let text = Text { skip: part.skip, incarnation: incarnation.clone(), bounds, ..text };
@@ -323,7 +330,7 @@ impl Bounds {
         Ok(())
     }
 
-    /// The answer to the last request: the first pending one.
+    /// Handles the answer to the last request, which was the first pending write.
     fn wrote(&mut self, outcome: &Outcome) -> Result<(), Refusal> {
         let Some(part) = self.parts.iter_mut().find(|part| part.pending.is_some()) else { return Ok(()) };
         match outcome {
@@ -338,7 +345,7 @@ impl Bounds {
             {
                 Err(Refusal::NotOwner)
             }
-            // Nobody else may write it: the store lost what was there.
+            // Nobody else may write this record, so the store lost the earlier one.
             Outcome::Found { .. } => Err(Refusal::Lost),
         }
     }
@@ -370,15 +377,16 @@ impl Bounds {
         Ok(())
     }
 
-    /// How far a set may count within a minute, for a new owner to skip if the store lost writes. It is written with the next
-    /// move, and never comes down.
+    /// Notes how far a set may count within a minute, which a new owner skips if the store lost writes. It is
+    /// written with the next move, and never comes down.
     pub(crate) fn advances(&mut self, section: usize, within_a_minute: u64) {
         if let Some(part) = self.parts.get_mut(section / SECTIONS) {
             part.skip = part.skip.max(within_a_minute.saturating_mul(2));
         }
     }
 
-    /// The owner writes this before it gives its lease back: how far the sections counted. It answers nothing from here on.
+    /// Plans the writes before the owner gives its lease back: how far the sections counted. From here on, no
+    /// key gets a number.
     pub(crate) fn give_back(&mut self, given: &[u64], random: Random<'_>) {
         self.has_ended = true;
         if !core::mem::take(&mut self.is_loaded) {
@@ -386,7 +394,7 @@ impl Bounds {
         }
         let (sections, incarnation) = (self.sections, self.owner.incarnation.clone());
         for (part, given) in self.parts.iter_mut().zip(given.chunks(SECTIONS)) {
-            // A pending write may have taken effect: it is above.
+            // A pending write may have taken effect, and its bound is higher.
             if part.pending.is_none() && part.bounds != given && part.bounds.len() == given.len() {
                 let bounds = part.bounds.iter().zip(given).map(|(bound, given)| *bound.min(given)).collect();
                 let empty = Text::new(sections, part.bounds.len(), incarnation.clone());
@@ -398,7 +406,7 @@ impl Bounds {
     }
 }
 
-/// Sends requests until there are no more. It may be dropped at any time, and begun again.
+/// Sends requests until none is left. The future may be dropped at any time, and the work begun again.
 pub(crate) async fn go<F: From<StoreError> + From<Refusal>>(
     store: &mut dyn Store,
     bounds: &mut Bounds,
@@ -412,7 +420,7 @@ pub(crate) async fn go<F: From<StoreError> + From<Refusal>>(
                 let names: Vec<_> = names.iter().map(String::as_str).collect();
                 vec![store.read(group, Some(&names)).await?.map(Reply::Read)]
             }
-            // The others that would come next are sent with it.
+            // The other writes that would follow are sent together with this one.
             Request::Write(_) => {
                 let writes: Vec<_> = bounds.pending().collect();
                 let answers = store.write_each(&writes).await?;
@@ -430,7 +438,7 @@ pub(crate) async fn go<F: From<StoreError> + From<Refusal>>(
     Ok(())
 }
 
-/// A rule that the tests remove: some history must then break a promise.
+/// A rule that the tests remove. Some history must then break a promise.
 #[cfg(test)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Rule {
@@ -439,6 +447,6 @@ pub(crate) enum Rule {
     SkipsAfterLoss,
     /// A write is guarded by the owner's record.
     IsGuarded,
-    /// A move whose reply was lost is sent under its version.
+    /// A move whose reply was lost is sent again under its version.
     KeepsItsVersion,
 }

@@ -1,17 +1,18 @@
-//! A section of the keys: its keys, and how far they may count.
+//! A section: its keys, and how far they may count.
 
 use hashbrown::HashTable;
 
 use crate::store::LAST_NUMBER;
 
-/// Numbers stay below it, so their highest bit is free: it marks a key that was used again after its first number.
+/// Numbers stay below this, so their highest bit is free. It marks a key that was used again after its first
+/// number.
 const USED: u64 = 1 << 63;
 
 /// A key, by its hash. Keys with the same hash share a count.
 #[derive(Debug, Clone, Copy)]
 struct Key {
     hash: u64,
-    /// The last number that it was given, and [`USED`].
+    /// The last number that the key was given, and [`USED`].
     number: u64,
 }
 
@@ -19,15 +20,15 @@ struct Key {
 #[derive(Debug, Default)]
 pub(super) struct Section {
     keys: HashTable<Key>,
-    /// No key gets a number up to here: others may have had those.
+    /// No key gets a number up to this one, since other processes may have given those.
     above: u64,
-    /// The highest number of an evicted key, or `above`. An unknown key continues from here.
+    /// The highest number of an evicted key, or `above`. An unknown key continues from it.
     left: u64,
-    /// The highest number that a key was given, or `above`.
+    /// The highest number that any key was given, or `above`.
     highest: u64,
-    /// The bound in the store: no key gets a number above it.
+    /// The bound in the store. No key gets a number above it.
     bound: u64,
-    /// Whether a later bound was requested from the store.
+    /// Whether a later bound has been requested from the store.
     pub(super) is_asked: bool,
 }
 
@@ -41,8 +42,8 @@ pub(super) struct Given {
     pub(super) evicted: usize,
 }
 
-/// A key's position in the table. An attacker who knows the hash could choose keys that all have the same position, so a secret
-/// is mixed in.
+/// Returns a key's position in the table. An attacker who knows the hash could choose keys that all have the
+/// same position, so a secret is mixed in.
 #[inline]
 fn place(hash: u64, secret: u64) -> u64 {
     let product = u128::from(hash ^ secret) * u128::from(0x9E37_79B9_7F4A_7C15_u64);
@@ -52,8 +53,8 @@ fn place(hash: u64, secret: u64) -> u64 {
 }
 
 impl Section {
-    /// The key's next number, if the bound allows it. If there is no room for an unknown key, others are evicted: at most
-    /// `most` are kept.
+    /// Returns the key's next number, if the bound allows it. If there is no room for an unknown key, evicts
+    /// others: at most `most` keys are kept.
     #[inline]
     pub(super) fn next(&mut self, hash: u64, secret: u64, most: usize) -> Option<Given> {
         let place_of = |key: &Key| place(key.hash, secret);
@@ -83,8 +84,8 @@ impl Section {
         Some(Given { number, left: self.left(), evicted })
     }
 
-    /// Evicts an eighth of the keys: unmarked ones first. If there are too few of those, removes all marks, and evicts keys
-    /// that had one.
+    /// Evicts an eighth of the keys, unmarked keys first. If there are too few of those, removes all marks
+    /// and evicts keys that had one.
     #[cold]
     fn evict(&mut self) -> usize {
         let enough = (self.keys.len() / 8).max(1);
@@ -109,7 +110,7 @@ impl Section {
         evicted
     }
 
-    /// Takes back the key's last number, which no caller has seen: the key will get it again.
+    /// Takes back the key's last number, which no caller has seen. The key will get it again.
     pub(super) fn take_back(&mut self, hash: u64, number: u64, secret: u64) {
         if let Some(key) = self.keys.find_mut(place(hash, secret), |key| key.hash == hash) {
             if key.number & !USED == number && number > self.above {
@@ -118,7 +119,7 @@ impl Section {
         }
     }
 
-    /// The store has this bound. Others may have used what is up to `above`.
+    /// Uses the store's new bound. Other processes may have given the numbers up to `above`.
     pub(super) fn extend(&mut self, above: u64, bound: u64) {
         if above > self.above {
             self.above = above;
@@ -128,7 +129,7 @@ impl Section {
         self.bound = bound;
     }
 
-    /// The bound to request, so that there are `ahead` numbers above the highest one issued.
+    /// Returns the bound to request, so that there are `ahead` numbers above the highest one issued.
     pub(super) fn wanted(&self, ahead: u64) -> u64 {
         self.highest.saturating_add(ahead).min(LAST_NUMBER).max(self.bound)
     }
@@ -146,7 +147,7 @@ impl Section {
         self.keys.len()
     }
 
-    /// Forgets all keys, and issues no more numbers. Returns the highest that was issued.
+    /// Forgets all keys, and issues no more numbers. Returns the highest number that was issued.
     pub(super) fn end(&mut self) -> u64 {
         core::mem::take(self).highest
     }
@@ -185,7 +186,7 @@ mod tests {
         fn each_key_counts_up_within_what_was_reserved(acts in acts(), most in 1..20_usize, secret: u64) {
             let mut section = Section::default();
             let mut last: HashMap<u64, u64> = HashMap::new();
-            // The range that may be issued: above the first and up to the second.
+            // These limit the range that may be issued: above the first and up to the second.
             let (mut above, mut bound) = (0, 0);
             for act in acts {
                 match act {
@@ -196,7 +197,7 @@ mod tests {
                             prop_assert_eq!(left, section.left());
                             prop_assert!(section.len() <= most && evicted <= most);
                         }
-                        // Either this key, or an unknown one, has reached the bound.
+                        // Either this key or an unknown key has reached the bound.
                         None => prop_assert!(last.values().any(|&number| number == bound) || above == bound),
                     },
                     Act::Extend { skipped, by } => {
@@ -237,9 +238,9 @@ mod tests {
             next(&mut section, 2);
         }
         assert_eq!((next(&mut section, 3), next(&mut section, 3), next(&mut section, 4)), (1, 2, 1));
-        // 4 was used once: it is evicted for 5, which is new and continues above it.
+        // 4 was used once. It is evicted for 5, which is new and continues above it.
         assert_eq!((next(&mut section, 5), section.len()), (2, 4));
-        // And 5 is evicted for 4.
+        // Then 5 is evicted for 4.
         assert_eq!(next(&mut section, 4), 3);
         assert_eq!((next(&mut section, 1), next(&mut section, 2), next(&mut section, 3)), (11, 6, 3));
     }
@@ -252,7 +253,7 @@ mod tests {
         section.take_back(2, 1, 7);
         section.take_back(3, 1, 7);
         assert_eq!([next(&mut section, 1), next(&mut section, 2), next(&mut section, 3)], [2, 1, 1]);
-        // Not if another call got a later number, or another process may have.
+        // A number is not taken back if another call got a later number, or another process may have.
         next(&mut section, 1);
         section.take_back(1, 2, 7);
         assert_eq!(next(&mut section, 1), 4);
@@ -268,7 +269,7 @@ mod tests {
             next(&mut section, hash);
         }
         assert_eq!((next(&mut section, 5), section.len()), (3, 4));
-        // All marks are removed: a key that is used now stays.
+        // All marks are removed, and a key that is used now stays.
         let stays: Vec<_> = (1..5).filter(|&hash| next(&mut section, hash) == 3).collect();
         assert!(stays.len() >= 3, "{stays:?}");
         let mut section = open(10);
@@ -283,7 +284,7 @@ mod tests {
         let mut section = open(LAST_NUMBER);
         for keys in 1..40_000_u64 {
             section.next(keys.wrapping_mul(0x9E37_79B9_7F4A_7C15), 7, usize::MAX);
-            // Ten million are 9,766 in each of 1,024 sections.
+            // Ten million keys are 9,766 in each of 1,024 sections.
             if keys >= 100 {
                 let size = section.keys.allocation_size() as u64;
                 assert!(size <= 40 * keys, "{keys} keys have {size} bytes");

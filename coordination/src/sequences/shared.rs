@@ -1,4 +1,4 @@
-//! What the Sequences of one name share with the task that keeps them.
+//! The state that the Sequences with one name share with the task that keeps them.
 
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -19,12 +19,12 @@ use crate::url::Address;
 use crate::users::Users;
 use crate::watched::{Trouble, Waiting, Watched, lock};
 
-/// So that threads seldom wait for each other, and a batch takes few locks.
+/// With this many locks, threads seldom wait for each other, and a batch takes few locks.
 const MAX_SHARDS: usize = 32;
 
-/// What the Sequences of one name share with the task that keeps them.
+/// The state that the Sequences with one name share with the task that keeps them.
 pub(crate) struct Shared {
-    /// The store, the namespace and the name.
+    /// The store, the namespace and the name, as one text.
     pub(crate) key: String,
     pub(crate) address: Address,
     pub(crate) name: String,
@@ -32,7 +32,7 @@ pub(crate) struct Shared {
     max_keys: u64,
     /// How many keys a section keeps.
     most: usize,
-    /// The sections, several under each lock.
+    /// The sections, of which several share a lock.
     shards: Box<[Mutex<Box<[Section]>>]>,
     section_count: usize,
     per_shard: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Shared {
     pub(super) process: ThisProcess,
     pub(crate) users: Users,
     pub(crate) wake: Notify,
-    /// Until when it may give numbers, by [`Clocks::elapsed_ms`].
+    /// Until when numbers may be given, by [`Clocks::elapsed_ms`].
     pub(super) until_ms: AtomicU64,
     state: Watched<State>,
     pub(super) counts: Counts,
@@ -48,7 +48,7 @@ pub(crate) struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Why there is no lease, and why no later bound, when the store was last asked.
+    /// The reasons for no lease and for no later bound, as of the last request to the store.
     lease: Option<Trouble>,
     bounds: Option<Trouble>,
     has_opened: bool,
@@ -70,11 +70,11 @@ pub(super) struct Counts {
 
 /// Why a call has no number yet.
 pub(super) enum Lacks {
-    /// The lease: it is another's, or was not renewed.
+    /// The lease belongs to another process, or was not renewed.
     Lease,
-    /// The section's bound.
+    /// The section has reached its bound.
     Bound,
-    /// There are no higher numbers.
+    /// No higher numbers exist.
     End,
 }
 
@@ -88,7 +88,7 @@ impl fmt::Debug for Shared {
 }
 
 impl Shared {
-    /// Not yet known to the keeper.
+    /// Creates the state, which the keeper does not know yet.
     pub(super) fn new(options: &SequencesOptions) -> Result<Self, Error> {
         let address = options.address()?;
         let name = options.name().to_owned();
@@ -120,7 +120,7 @@ impl Shared {
         })
     }
 
-    /// Two with other options cannot be one.
+    /// Checks that the options are the same: Sequences with other options cannot share the state.
     pub(crate) fn check_same(&self, other: &Self) -> Result<(), Error> {
         if let Some(differ) = self.address.other_promises(&other.address) {
             return Err(invalid(&format!("this process uses the sequences {differ}")));
@@ -140,7 +140,7 @@ impl Shared {
         )))
     }
 
-    /// The next number of the key with that hash, if the lease holds and the bound allows it.
+    /// Returns the next number of the key with this hash, if the lease holds and the bound allows a number.
     #[inline]
     pub(super) fn next(&self, hash: u64) -> Result<u64, Lacks> {
         if self.until_ms.load(Ordering::Relaxed) == 0 {
@@ -149,7 +149,7 @@ impl Shared {
         let (shard, section) = self.place_of(hash);
         let given = self.shards.get(shard).ok_or(Lacks::Bound);
         let number = given.and_then(|shard| self.next_in(&mut lock(shard), section, hash))?;
-        // After the number was taken: whatever is given later is above it.
+        // Check the lease after taking the number: any number that is given later is above it.
         if self.is_held() {
             return Ok(number);
         }
@@ -157,10 +157,10 @@ impl Shared {
         Err(Lacks::Lease)
     }
 
-    /// Takes back the numbers of a call that failed, except where another call got a later number of the key.
+    /// Takes back the numbers of a call that failed, unless another call got a later number of the key.
     #[cold]
     pub(super) fn take_back(&self, hashes: &[u64], numbers: &[u64]) {
-        // The last of a key comes first.
+        // The last number of a key comes first.
         for (&hash, &number) in hashes.iter().zip(numbers).filter(|(_, number)| **number > 0).rev() {
             let (shard, section) = self.place_of(hash);
             let Some(shard) = self.shards.get(shard) else { continue };
@@ -170,9 +170,9 @@ impl Shared {
         }
     }
 
-    /// The next numbers of the keys with those hashes, 0 where the bound does not allow one. `false`: the lease does not hold, and
-    /// these are taken back. A lock is taken once for all of its keys, and no clock is read in between, so that a processor can
-    /// look for several of them at a time.
+    /// Takes the next numbers of the keys with these hashes, or 0 if the bound does not allow one. Returns
+    /// `false` if the lease does not hold: the numbers are then taken back. A lock is taken once for all of
+    /// its keys, and no clock is read in between, so that a processor can look for several of them at a time.
     pub(super) fn next_together(&self, hashes: &[u64], numbers: &mut [u64]) -> bool {
         if self.until_ms.load(Ordering::Relaxed) == 0 {
             return false;
@@ -219,7 +219,7 @@ impl Shared {
         Ok(number)
     }
 
-    /// The shard, and the section in it.
+    /// Returns the shard, and the section's position in it.
     #[inline]
     fn place_of(&self, hash: u64) -> (usize, usize) {
         let section = key::section_of(hash, self.section_count);
@@ -230,7 +230,7 @@ impl Shared {
         Clocks.elapsed_ms() < self.until_ms.load(Ordering::Acquire)
     }
 
-    /// Over all sections.
+    /// Returns a sum over all sections.
     pub(super) fn sum(&self, of: impl Fn(&Section) -> usize) -> u64 {
         self.shards
             .iter()
@@ -248,7 +248,7 @@ impl Shared {
         if self.is_held() { Lacks::Bound } else { Lacks::Lease }
     }
 
-    /// What a call is told at once: waiting does not help.
+    /// Returns the error for a call at once, if waiting does not help.
     pub(super) fn trouble_of(&self, lacks: &Lacks) -> Option<Error> {
         match lacks {
             Lacks::Lease => self.wake.notify_one(),
@@ -259,7 +259,7 @@ impl Shared {
         state.failed.or(state.trouble(lacks).filter(|trouble| trouble.is_final).map(|trouble| trouble.error))
     }
 
-    /// Why a call that does not wait any more has no number.
+    /// Returns the error for a call that has no number and does not wait any more.
     pub(super) fn why(&self, lacks: &Lacks) -> Error {
         if matches!(lacks, Lacks::End) {
             let why = format!("the section of this key has reached its end, {LAST_NUMBER}");
@@ -283,12 +283,12 @@ impl Shared {
         self.error(code, why)
     }
 
-    /// With the name.
+    /// Returns an error with the name of the sequences.
     pub(crate) fn error(&self, code: ErrorCode, why: &str) -> Error {
         Error::from_outside(code, &format!("sequences {:?}: {why}", self.name))
     }
 
-    /// Looks whenever something has changed, for at most `longest`.
+    /// Checks after every change, for at most `longest`.
     pub(super) async fn wait_for<T, W: Waiting>(
         &self,
         wait: &mut W,
@@ -302,7 +302,7 @@ impl Shared {
         self.state.wait_until_open(wait, &self.address, || self.opened()).await
     }
 
-    /// Whether it has been opened, or cannot be.
+    /// Returns a result once the sequences are open, or cannot be opened.
     fn opened(&self) -> Option<Result<(), Error>> {
         let state = self.state.get();
         match state.failed {
@@ -311,7 +311,7 @@ impl Shared {
         }
     }
 
-    /// For the task: it may give numbers until then; 0: not any more.
+    /// For the task: numbers may be given until that time, or no longer if it is 0.
     pub(crate) fn hold_until(&self, elapsed_ms: u64) {
         self.until_ms.store(elapsed_ms, Ordering::Release);
         self.state.change(|state| {
@@ -322,17 +322,17 @@ impl Shared {
         });
     }
 
-    /// For the task: why there is no lease, or will be none.
+    /// For the task: notes why there is no lease, or will be none.
     pub(crate) fn has_no_lease(&self, trouble: Trouble) {
         self.state.change(|state| state.lease = Some(trouble));
     }
 
-    /// For the task: why there are no later bounds.
+    /// For the task: notes why there are no later bounds.
     pub(crate) fn has_no_bounds(&self, trouble: Trouble) {
         self.state.change(|state| state.bounds = Some(trouble));
     }
 
-    /// Calls that wait look whether they are closed.
+    /// Wakes the waiting calls, which check whether they are closed.
     pub(super) fn tell_waiting(&self) {
         self.state.change(|_| {});
     }
@@ -345,13 +345,13 @@ impl Shared {
         self.section_count
     }
 
-    /// For the task: whether a section is so near to its bound that the store is to be asked.
+    /// For the task: returns true if a section is so close to its bound that the store must be asked.
     pub(crate) fn wants_more(&self) -> bool {
         self.shards.iter().any(|shard| lock(shard).iter().any(|section| section.is_asked))
     }
 
-    /// For the task: the sections whose bounds are to move, and how far. If one section of a record asks, all sections of that record
-    /// with less than one and a half steps left move too, to save writes.
+    /// For the task: returns the sections whose bounds must move, and how far. If one section of a record
+    /// asks, all sections of that record with less than one and a half steps left move too, to save writes.
     pub(crate) fn wanted(&self) -> Vec<(usize, u64)> {
         let (ahead, enough) = (self.step.saturating_mul(2), self.step.saturating_add(self.step / 2));
         let mut all = Vec::with_capacity(self.section_count);
@@ -372,7 +372,7 @@ impl Shared {
         all.chunks(SECTIONS).enumerate().flat_map(of_record).collect()
     }
 
-    /// For the task: the store has these.
+    /// For the task: notes the bounds that the store has.
     pub(crate) fn extend(&self, range_of: impl Fn(usize) -> Option<Range>) {
         for (shard, first) in self.shards.iter().zip((0..).step_by(self.per_shard)) {
             for (section, at) in lock(shard).iter_mut().zip(first..) {
@@ -383,17 +383,17 @@ impl Shared {
         }
     }
 
-    /// For the task: the bounds moved.
+    /// For the task: counts a move of bounds.
     pub(crate) fn moved(&self) {
         self.counts.moves.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// For the task: all bounds that calls asked for are in the store.
+    /// For the task: notes that all bounds that calls asked for are in the store.
     pub(crate) fn has_bounds(&self) {
         self.state.change(|state| state.bounds = None);
     }
 
-    /// For the task: no more numbers; how far each section counted.
+    /// For the task: stops giving numbers, and returns how far each section counted.
     pub(crate) fn end(&self) -> Vec<u64> {
         self.hold_until(0);
         let of_shard = |shard: &Mutex<Box<[Section]>>| -> Vec<u64> {

@@ -1,7 +1,8 @@
-//! Every history of two processes that own a set in turn, one section and a store that loses its last write: no number is given twice.
+//! Searches every history of two processes that own a set in turn, one section and a store that loses its
+//! last write. No number is given twice.
 //!
-//! The lease follows the lease protocol. Here, an owner has stopped answering when the next one acquires, and one whose record
-//! a loss has removed rejoins or stops. Numbers count as used as soon as the bound allows them.
+//! The lease follows the lease protocol. Here, an owner has stopped answering when the next one acquires, and
+//! an owner whose record was lost rejoins or stops. Numbers count as used as soon as the bound allows them.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -36,7 +37,7 @@ struct Holder {
     request: Option<Request>,
     wanted: u64,
     used: u128,
-    /// Whether the store has lost writes since it acquired or rejoined.
+    /// Whether the store has lost writes since the owner acquired or rejoined.
     is_stale: bool,
 }
 
@@ -140,17 +141,18 @@ fn new_owner(world: &mut World) -> Owner {
     Owner { name: "owner".into(), version: world.versions, incarnation: world.incarnation.to_string() }
 }
 
-/// The next states; `false` if a number is issued twice, or an owner sees a loss that did not happen.
+/// Returns the next states, or `false` if a number is issued twice or an owner sees a loss that did not
+/// happen.
 fn goes_on(world: &mut World, at: usize, next: Result<Next, Refusal>) -> bool {
     let Some(holder) = &mut world.owners[at] else { return true };
     match next {
         Ok(Next::Ask(request)) => holder.request = Some(request),
         Ok(Next::Done) => {}
-        // If nothing was lost, and nobody else acquired, nothing may look as if it had been.
+        // If nothing was lost and nobody else acquired, nothing may look like a loss.
         Err(_) if world.incarnation == 0 && holder.bounds.owner.version == world.store.owner.version => {
             return false;
         }
-        // The lease shows which: rejoined, or another process's.
+        // The lease shows whether it was rejoined or belongs to another process.
         Err(Refusal::Lost) => holder.is_stale = true,
         Err(_) => world.owners[at] = None,
     }

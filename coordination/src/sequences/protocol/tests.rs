@@ -1,4 +1,4 @@
-//! Histories of one owner after the other.
+//! Histories of owners, one after the other.
 
 use super::*;
 
@@ -65,7 +65,7 @@ impl Fake {
         Ok(())
     }
 
-    /// The request for a move, which is carried out or not.
+    /// Returns the request for a move, which is carried out if it `lands`.
     fn lost(&mut self, bounds: &mut Bounds, wanted: &[(usize, u64)], lands: bool) {
         let Ok(Next::Ask(request)) = bounds.begin(wanted, &mut || self.version()) else { panic!() };
         if lands {
@@ -90,7 +90,7 @@ fn a_set_of_many_sections() {
     let mut second = store.bounds(16_384);
     store.go(&mut second, &[]).unwrap();
     assert_eq!(second.range(64), range(70, 70));
-    // The first has lost its lease, and none of its writes takes effect.
+    // The first owner has lost its lease, and none of its writes takes effect.
     assert_eq!(store.go(&mut first, &[(0, 200)]), Err(Refusal::NotOwner));
     assert_eq!(store.go(&mut second, &[(0, 200)]), Ok(()));
     assert_eq!(second.range(0), range(100, 200));
@@ -98,7 +98,7 @@ fn a_set_of_many_sections() {
     assert_eq!(store.go(&mut other, &[]), Err(Refusal::OtherSections { found: 16_384 }));
 }
 
-/// One lost reply skipped two steps.
+/// One lost reply once skipped two steps.
 #[test]
 fn a_move_whose_reply_was_lost_is_recognised() {
     for lands in [true, false] {
@@ -130,7 +130,7 @@ fn an_owner_that_rejoins_writes_its_bounds_first() {
         owner.without = without;
         owner.rejoined(store.owner());
         if without.is_some() {
-            // It answers, although the store does not have that.
+            // The owner gives numbers, although the store does not have the bound.
             assert_eq!(owner.range(0), range(0, 20));
             assert!(store.records[0].1.text.contains("\"10 0\""));
             continue;
@@ -165,7 +165,7 @@ fn a_new_owner_passes_over_what_may_be_lost() {
     let mut next = store.bounds(1);
     store.go(&mut next, &[(0, 112)]).unwrap();
     assert_eq!(next.range(0), range(110, 112));
-    // Once.
+    // The bounds are skipped only once.
     let mut last = store.bounds(1);
     store.go(&mut last, &[]).unwrap();
     assert_eq!(last.range(0), range(112, 112));
@@ -201,7 +201,7 @@ fn a_text_that_is_not_known_is_refused() {
     }
 }
 
-/// A process that lost its lease, together with everything in the store, still knows what it issued.
+/// A process that lost its lease, together with everything in the store, still knows which numbers it issued.
 #[test]
 fn the_next_lease_of_a_process_begins_above_its_former_one() {
     let mut store = Fake::new();
@@ -211,7 +211,7 @@ fn the_next_lease_of_a_process_begins_above_its_former_one() {
     let mut next = store.bounds(70).above(&former);
     store.go(&mut next, &[]).unwrap();
     assert_eq!((next.range(0), next.range(1), next.range(69)), (range(0, 0), range(100, 100), range(40, 40)));
-    // And above another process's, if that one went further.
+    // The lease also begins above another process's bounds, if that process went further.
     let mut other = store.bounds(70);
     store.go(&mut other, &[(1, 300)]).unwrap();
     let mut next = store.bounds(70).above(&next);

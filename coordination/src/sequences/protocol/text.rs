@@ -11,16 +11,16 @@ const FORMAT: u32 = 1;
 /// A record of sections.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Text {
-    /// For the whole set.
+    /// The number of sections in the whole set.
     pub(super) sections: usize,
     pub(super) hash: String,
-    /// The store's incarnation when it was written.
+    /// The store's incarnation when the record was written.
     pub(super) incarnation: String,
     pub(super) skip: u64,
     pub(super) bounds: Vec<u64>,
 }
 
-/// Numbers are texts: many tools have no whole numbers above 2^53.
+/// Numbers are stored as texts, since many tools have no whole numbers above 2^53.
 #[derive(Serialize, Deserialize)]
 struct Json {
     format: u32,
@@ -28,12 +28,12 @@ struct Json {
     hash: String,
     incarnation: String,
     skip: String,
-    /// Separated by spaces.
+    /// The bounds, separated by spaces.
     bounds: String,
 }
 
 impl Text {
-    /// For sections in which nobody has counted.
+    /// Returns a text for sections in which nobody has counted.
     pub(super) fn new(sections: usize, bounds: usize, incarnation: String) -> Self {
         Self { sections, hash: key::HASH.into(), incarnation, skip: 0, bounds: vec![0; bounds] }
     }
@@ -48,7 +48,7 @@ impl Text {
             skip: self.skip.to_string(),
             bounds: bounds.join(" "),
         };
-        // None of its parts can fail to be written.
+        // None of the parts can fail to be written.
         serde_json::to_string(&json).unwrap_or_default()
     }
 
