@@ -1,4 +1,4 @@
-//! Your own stores: their names, and the functions that open them.
+//! Custom stores: their names, and the functions that open them.
 
 use core::fmt;
 use std::sync::OnceLock;
@@ -11,8 +11,8 @@ use crate::url::{Address, REGISTERED, Scheme};
 
 type Open = dyn Fn(&Address) -> Result<Box<dyn Store>, StoreError> + Send + Sync;
 
-/// A name, and the next registration: a chain that only grows. No reader takes a lock, which a forked child could inherit
-/// locked.
+/// A name, and the next registration. The registrations form a chain that only grows, so no reader takes a
+/// lock, which a forked child could inherit locked.
 struct Kind {
     name: String,
     open: Box<Open>,
@@ -29,18 +29,21 @@ impl fmt::Debug for Kind {
     }
 }
 
-/// Gives your own stores a name for addresses: if an address starts with `NAME://`, `open` opens the store. Snowflakes,
-/// counters, sequences and [`Admin`](crate::Admin) then accept these addresses like any other, with the same parameters.
+/// Gives your own store a name for addresses: if an address starts with `NAME://`, `open` opens the store.
+/// Snowflakes, counters, sequences and [`Admin`](crate::Admin) then accept these addresses like any other,
+/// with the same parameters.
 ///
-/// Register a name once in a process, before the first such address is used. `open` is called for each connection: one for the
-/// leases at an address and one for its counters and sequences, each shared by all that use it. It runs on the thread that
-/// talks to stores, so it must not block: connect at the store's first call. A forked child calls it again. Addresses of your
-/// own stores may have hosts, a path, and parameters that [`Address::parameter`] reads. [`Address`] shows neither passwords nor
-/// parameters, so begin the text of each error with it.
+/// Register a name once in a process, before the first such address is used. `open` is called for each
+/// connection: one for the leases at an address and one for its counters and sequences, each shared by all of
+/// their users. It runs on the thread that talks to stores, so it must not block: connect at the store's
+/// first call. A forked child calls `open` again. These addresses may have hosts, a path, and parameters that
+/// [`Address::parameter`] reads. [`Address`] shows neither passwords nor parameters, so begin the text of
+/// each error with it.
 ///
 /// [`records::Store`](crate::records::Store) says what a store must do, and
-/// [`records::conformance`](crate::records::conformance) tests it. [`records::MemoryStore`](crate::records::MemoryStore) is an
-/// example in a page of code. It keeps records for one process:
+/// [`records::conformance`](crate::records::conformance) tests it.
+/// [`records::MemoryStore`](crate::records::MemoryStore) is an example of a page, which keeps records for one
+/// process:
 ///
 /// ```
 /// use polyflake::Snowflake;
@@ -62,8 +65,8 @@ impl fmt::Debug for Kind {
 ///
 /// # Errors
 ///
-/// `invalid_option` if the name is registered already, belongs to one of Polyflake's stores, or is not a name: 1 to 32 lowercase
-/// letters, digits and hyphens, beginning with a letter.
+/// `invalid_option` if the name is registered already, belongs to one of Polyflake's stores, or is not a
+/// valid name: 1 to 32 lowercase letters, digits and hyphens, beginning with a letter.
 pub fn register(
     name: &str,
     open: impl Fn(&Address) -> Result<Box<dyn Store>, StoreError> + Send + Sync + 'static,
@@ -84,12 +87,12 @@ pub fn register(
     if registered(name).is_some() {
         return invalid(&taken);
     }
-    // Kept as long as the process, because addresses refer to the name.
+    // The entry lives as long as the process, because addresses refer to the name.
     let mut new: &'static Kind =
         Box::leak(Box::new(Kind { name: name.into(), open: Box::new(open), next: Next::new() }));
     let _ = REGISTERED.set(registered);
     let mut place = &FIRST;
-    // If another thread is faster, this comes after that thread's.
+    // If another thread is faster, this entry comes after that thread's.
     while let Err(unset) = place.set(new) {
         let Some(kind) = place.get() else { continue };
         if kind.name == name {
@@ -100,7 +103,7 @@ pub fn register(
     Ok(())
 }
 
-/// The name, if it is registered.
+/// Returns the name, if it is registered.
 fn registered(name: &str) -> Option<&'static str> {
     find(name).map(|kind| &*kind.name)
 }

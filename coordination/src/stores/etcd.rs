@@ -1,8 +1,8 @@
-//! etcd, through the JSON gateway of each server: `/v3/kv/txn`.
+//! etcd, through each server's JSON gateway: `/v3/kv/txn`.
 //!
 //! Each record has a key. A change is one transaction that compares the values of the record and its guard.
-//! Polyflake does not use etcd's own leases: the expiry is in the record, by the clock in the replies' `Date`, so that an
-//! expired lease reads the same as in every other store.
+//! Polyflake does not use etcd's own leases: the expiry is in the record, by the clock in the replies'
+//! `Date`, so that an expired lease reads the same as in every other store.
 
 mod records;
 
@@ -31,10 +31,10 @@ use super::tls;
 use crate::store::StoreError;
 use crate::url::Address;
 
-/// The prefix of all our keys in any namespace.
+/// The prefix of all of Polyflake's keys in any namespace.
 const PREFIX: &str = "polyflake/";
 
-/// More than any answer to one of our requests has.
+/// The longest answer that is read, which is more than any answer to these requests needs.
 const MOST: usize = 16 << 20;
 
 /// Leases and counters in etcd.
@@ -43,7 +43,7 @@ pub struct EtcdStore {
     tls: Option<Arc<ClientConfig>>,
     connection: Option<Connection>,
     hosts: Hosts,
-    /// This store's last writes, by key, so that the next change needs no reading.
+    /// This store's last writes, by key, so that the next change need not read first.
     known: HashMap<String, String>,
 }
 
@@ -98,17 +98,17 @@ struct Pair {
 
 /// Why a request got no usable answer.
 enum Fault {
-    /// The token is no longer good.
+    /// The token is no longer valid.
     Token,
     Store(StoreError),
 }
 
 impl EtcdStore {
-    /// Connects at the first call.
+    /// Creates the store, which connects at the first call.
     ///
     /// # Errors
     ///
-    /// If a certificate cannot be read.
+    /// Fails if a certificate cannot be read.
     pub fn new(address: &Address) -> Result<Self, StoreError> {
         let tls = if address.is_tls() {
             let [authorities, certificate, key] = ["cacert", "cert", "key"].map(|it| address.parameter(it));
@@ -132,13 +132,13 @@ impl EtcdStore {
         StoreError::Unreachable(format!("{}: {why}", self.address))
     }
 
-    /// The existing connection, or a new one.
+    /// Returns the existing connection, or a new one.
     async fn connection(&mut self) -> Result<Connection, StoreError> {
         let is_good = |it: &Connection| !it.sender.is_closed() && !self.hosts.is_idle(it.used);
         if let Some(it) = self.connection.take().filter(is_good) {
             return Ok(it);
         }
-        // From the life of an earlier store.
+        // These values may come from an earlier store at this address.
         self.known.clear();
         self.hosts.connect(async |host, port| self.connect_to(host, port).await).await
     }
@@ -164,8 +164,8 @@ impl EtcdStore {
         let mut connection =
             Connection { sender, host, token: None, cluster: String::new(), used: Used::now() };
         self.authenticate(&mut connection).await?;
-        // A member without a leader, or a learner, answers no linearizable read. The user may have rights only in the
-        // namespace.
+        // A member without a leader, or a learner, answers no linearizable read. The user may have rights
+        // only in its namespace.
         let any = range(&format!("{PREFIX}{}/", self.address.namespace), None, &json!({}));
         let reply = self.post(&mut connection, "/v3/kv/txn", &json!({ "success": [any] })).await;
         connection.cluster = reply.map_err(|e| self.told(e))?.header.cluster_id;
@@ -178,7 +178,7 @@ impl EtcdStore {
     {
         let (sender, connection) =
             handshake(TokioIo::new(stream)).await.map_err(|e| self.unreachable(&e.to_string()))?;
-        // It ends when the sender is dropped.
+        // The task ends when the sender is dropped.
         drop(tokio::spawn(connection));
         Ok(sender)
     }
@@ -192,7 +192,7 @@ impl EtcdStore {
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
         connection.token = match body.get("token") {
             Some(Value::String(token)) if status == StatusCode::OK => Some(token.clone()),
-            // It is not switched on there, so it needs none.
+            // The server does not use authentication, so no token is needed.
             _ if body.get("code") == Some(&json!(9)) => None,
             _ => match self.fault(status, &body) {
                 Fault::Store(e) => return Err(e),
@@ -202,7 +202,7 @@ impl EtcdStore {
         Ok(())
     }
 
-    /// One request, sent unchanged.
+    /// Sends one request unchanged.
     async fn send(
         &self,
         connection: &mut Connection,
@@ -244,7 +244,7 @@ impl EtcdStore {
         Ok(reply)
     }
 
-    /// By the gRPC code in the body.
+    /// Returns the fault that the gRPC code in the body stands for.
     fn fault(&self, status: StatusCode, body: &Value) -> Fault {
         let text = ["message", "error"].iter().find_map(|it| body.get(it)?.as_str());
         let text = text.map_or_else(|| format!("HTTP status {status}"), ToOwned::to_owned);
@@ -253,7 +253,8 @@ impl EtcdStore {
             return Fault::Token;
         }
         Fault::Store(match (code, status) {
-            // Invalid argument, not found, permission denied, failed precondition, not implemented.
+            // These codes mean invalid argument, not found, permission denied, failed precondition, and not
+            // implemented.
             (Some(3 | 5 | 7 | 9 | 12), _) => self.refused(&text),
             (None, StatusCode::NOT_FOUND) => {
                 self.refused("it has no JSON gateway at /v3: etcd 3.4 or later, with its gateway switched on")
@@ -270,11 +271,11 @@ impl EtcdStore {
         }
     }
 
-    /// One transaction. The connection is kept only if it was answered.
+    /// Sends one transaction. Keeps the connection only if the transaction was answered.
     async fn txn(&mut self, body: &Value) -> Result<Reply, StoreError> {
         let mut connection = self.connection().await?;
         let reply = match self.post(&mut connection, "/v3/kv/txn", body).await {
-            // Tokens expire after some minutes. Nothing was done.
+            // Tokens expire after some minutes. The request changed nothing.
             Err(Fault::Token) if connection.token.is_some() => {
                 self.authenticate(&mut connection).await?;
                 self.post(&mut connection, "/v3/kv/txn", body).await
@@ -298,12 +299,12 @@ impl EtcdStore {
     }
 }
 
-/// A range request, for one key or for all keys that start with `key`.
+/// Returns a range request, for one key or for all keys that start with `key`.
 fn range(key: &str, prefix: Option<&str>, more: &Value) -> Value {
     let mut it = more.clone();
     it["key"] = json!(STANDARD.encode(key));
     if let Some(prefix) = prefix {
-        // Prefixes end in a slash, and 0 is the next byte.
+        // Prefixes end in a slash, and 0 is the byte after the slash.
         it["range_end"] = json!(STANDARD.encode(format!("{}0", prefix.trim_end_matches('/'))));
     }
     json!({ "request_range": it })

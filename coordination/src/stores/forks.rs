@@ -1,15 +1,15 @@
-//! SQLite keeps a record of its locks in the process's memory. A child inherits that record, but not the locks. So no fork
-//! happens while there is a connection.
+//! SQLite keeps a record of its locks in the process's memory. A child inherits that record, but not the
+//! locks, so no fork may happen while there is a connection.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Whether a thread has a connection, or forks.
+/// Whether a thread has a connection or is forking.
 static BUSY: AtomicBool = AtomicBool::new(false);
 static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
-/// While it exists, a `fork` of this process waits.
+/// While this exists, a `fork` of this process waits.
 #[derive(Debug)]
 pub(super) struct NoForks(());
 
@@ -19,7 +19,7 @@ impl NoForks {
             // SAFETY: the handlers only wait for an atomic and store to it, and are never unloaded, like those of the core.
             #[allow(unsafe_code)]
             let refused = unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
-            // It fails only if memory is short. The next call tries again.
+            // This fails only if memory is short. The next call tries again.
             IS_REGISTERED.store(refused == 0, Ordering::Release);
         }
         before();
@@ -33,7 +33,7 @@ impl Drop for NoForks {
     }
 }
 
-/// A transaction takes some ms, and at most 10 more if it waits for another process.
+/// Waits before a fork. A transaction takes some ms, and at most 10 more if it waits for another process.
 extern "C" fn before() {
     while BUSY.swap(true, Ordering::AcqRel) {
         thread::sleep(Duration::from_millis(1));

@@ -1,4 +1,5 @@
-//! Which host of an address to try first, how long each may take, and when a connection has been idle for too long.
+//! Decides which host of an address to try first, how long each host may take, and when a connection has been
+//! idle for too long.
 
 use core::cell::Cell;
 use core::time::Duration;
@@ -8,7 +9,8 @@ use crate::local::Clocks;
 use crate::store::StoreError;
 use crate::url::Address;
 
-/// More than the time between two checks of an idle counter.
+/// The shortest time after which a connection counts as idle: more than the time between two checks of an
+/// idle counter.
 const LEAST_PAUSE_MS: u64 = 4_000;
 
 /// The hosts of an address, in turn.
@@ -24,12 +26,12 @@ impl Hosts {
         Self { address: address.clone(), first: Cell::new(0) }
     }
 
-    /// The next attempt starts with the next host, since this one may be silent, or have no leader.
+    /// Lets the next attempt start with the next host, since this one may be silent or have no leader.
     pub(super) fn turn(&self) {
         self.first.set((self.first.get() + 1) % self.address.hosts().len().max(1));
     }
 
-    /// How long each host may take to connect. One more share of the attempt is left for the request.
+    /// Returns how long each host may take to connect. One more share of the attempt is left for the request.
     fn share(&self) -> Duration {
         let hosts = u32::try_from(self.address.hosts().len()).unwrap_or(u32::MAX);
         self.address.attempt() / hosts.saturating_add(1)
@@ -64,12 +66,14 @@ impl Hosts {
         Err(if is_refused { StoreError::Refused(text) } else { StoreError::Unreachable(text) })
     }
 
-    /// Whether a connection was idle for longer than between renewals: something on the way may have dropped it without notice.
+    /// Returns true if a connection was idle for longer than the time between renewals: something on the way
+    /// may have dropped it without notice.
     pub(super) fn is_idle(&self, used: Used) -> bool {
         used.ago_ms() > self.longest_pause_ms()
     }
 
-    /// A third of the TTL, and the jitter of renewals. Counters check every 3 s, however short the TTL is.
+    /// Returns a third of the TTL plus the jitter of renewals. Counters check every 3 s, however short the
+    /// TTL is.
     fn longest_pause_ms(&self) -> u64 {
         (self.address.ttl_ms * 2 / 5).max(LEAST_PAUSE_MS)
     }
@@ -121,7 +125,7 @@ mod tests {
                 asked.set(format!("{}{host}", asked.take()));
                 match host {
                     _ if good.contains(host) => Ok(port),
-                    // It says nothing.
+                    // This host stays silent.
                     "b" => core::future::pending().await,
                     _ => Err(StoreError::Unreachable(format!("{}: refused", hosts.address))),
                 }
@@ -130,7 +134,7 @@ mod tests {
             (answer, asked.take())
         };
         assert_eq!(ask("b"), (Ok(7), "ab".into()));
-        // It stays there until the attempt fails.
+        // The silent host remains the first until the attempt fails.
         assert_eq!(ask("b"), (Ok(7), "b".into()));
         hosts.turn();
         assert_eq!(ask("ab"), (Ok(2379), "ca".into()));
@@ -159,7 +163,7 @@ mod tests {
     fn a_connection_outlives_the_pause_between_renewals() {
         let hosts = hosts("etcd://a?ttl=30s");
         assert_eq!(hosts.longest_pause_ms(), 12_000);
-        // And the one between two checks of an idle counter.
+        // The pause also covers two checks of an idle counter.
         assert_eq!(self::hosts("etcd://a?ttl=3s").longest_pause_ms(), 4_000);
         assert!(!hosts.is_idle(Used::now()));
     }

@@ -6,10 +6,11 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 
 use crate::records::{Add, Added, Outcome, Record, Write};
 
-/// Characters that a znode's name cannot have, that separate the parts of a key, or that shells treat specially.
+/// The characters that a znode's name cannot have, that separate the parts of a key, or that shells treat
+/// specially.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'/').add(b'%').add(b' ').add(b'"').add(b'\'').add(b'\\');
 
-/// A name as one part of a key. `.` and `..` are not allowed.
+/// Returns a name as one part of a key, which must not be `.` or `..`.
 pub(super) fn escaped(name: &str) -> String {
     match name {
         "." | ".." => name.replace('.', "%2E"),
@@ -17,18 +18,18 @@ pub(super) fn escaped(name: &str) -> String {
     }
 }
 
-/// The name that is written like this; `None` if it is not one of ours.
+/// Returns the name that is written like this, or `None` if Polyflake would not write a name like this.
 pub(super) fn unescaped(part: &str) -> Option<String> {
     let name = percent_decode_str(part).decode_utf8().ok()?;
     (escaped(&name) == part).then(|| name.into())
 }
 
-/// As `VERSION NUMBER TEXT`.
+/// Writes a record as `VERSION NUMBER TEXT`.
 pub(super) fn write(record: &Record) -> String {
     format!("{} {} {}", record.version, record.number, record.text)
 }
 
-/// The record at a key, or why it cannot be used.
+/// Returns the record at a key, or why it cannot be used.
 pub(super) fn read(key: &str, value: &str) -> Result<Record, String> {
     let record = || {
         let (version, rest) = value.split_once(' ')?;
@@ -45,7 +46,7 @@ pub(super) fn read(key: &str, value: &str) -> Result<Record, String> {
     })
 }
 
-/// Why nothing is created beside a key of the former version.
+/// Returns why nothing is created beside a key of the former version.
 pub(super) fn former(key: &str) -> String {
     format!(
         "{key} is of a former version of Polyflake, which this one does not read: remove it once no process uses it, and start a \
@@ -53,25 +54,26 @@ pub(super) fn former(key: &str) -> String {
     )
 }
 
-/// A record's new contents, from its own and its guard's: `None` to leave it.
+/// Returns a record's new contents from the record and its guard, or `None` to leave it unchanged.
 pub(super) type Next<'a> = &'a dyn Fn(Option<&Record>, Option<&Record>) -> Option<Record>;
 
 /// The result of a change.
 pub(super) enum Changed {
     To(Record),
-    /// The record and its guard, which stay unchanged.
+    /// The change left these, the record and its guard, as they were.
     Found(Option<Record>, Option<Record>),
 }
 
-/// How often to try a change while others change the same record: each time one of them succeeds.
+/// How many times a change is tried while others change the same record. Each time, one of them succeeds.
 pub(super) const ROUNDS: u64 = 64;
 
-/// Why it was given up.
+/// Returns why a change was given up.
 pub(super) fn contended(key: &str) -> String {
     format!("every attempt to change {key} conflicted with another process")
 }
 
-/// So that the others do not all retry at once: with 8 that keep asking, each waits half as long.
+/// Waits, so that the others do not all retry at once. With 8 processes that keep asking, each of them waits
+/// half as long.
 pub(super) async fn pause(round: u64) {
     // The first refusal led to a fresh read, so retry at once.
     if round % 2 == 0 {
@@ -127,7 +129,7 @@ mod tests {
         ] {
             assert_eq!((&*escaped(name), unescaped(part).as_deref()), (part, Some(name)));
         }
-        // We would write it differently, so it is nobody's name.
+        // Polyflake would write these names differently, so they belong to nobody.
         for part in ["%2e", "%41", "a b", "%FF", "%"] {
             assert_eq!(unescaped(part), None, "{part}");
         }

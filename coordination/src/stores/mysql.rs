@@ -24,12 +24,13 @@ use crate::records::Facts;
 use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Rows, Schema, StoreError};
 use crate::url::Address;
 
-/// The client sends the last one first. Turning `autocommit` on again ends a transaction that `init_connect` began: nobody
-/// would commit acknowledged writes in it. The level is for the transactions after it. Changes of this level can be logged as
-/// statements, too. Times are in UTC: in other zones, an hour occurs twice. A value that does not fit is an error and is not
-/// cut, and so is an engine other than ours. A `ROLLBACK` begins no transaction, which nobody would commit. Rows are not left
-/// out, and no statement is refused for the number of rows it may look at. No session ends between two renewals. Locks of rows
-/// and of tables wait for a second.
+/// The client sends the last statement first. Turning `autocommit` on again ends a transaction that
+/// `init_connect` began, in which nobody would commit acknowledged writes. The isolation level is for the
+/// transactions after that. The server can log changes of this level as statements, too. Times are in UTC,
+/// since an hour occurs twice in other zones. A value that does not fit is an error and is not cut, and a
+/// table gets no other engine than the one requested. A `ROLLBACK` begins no transaction, which nobody would
+/// commit. No rows are left out, and no statement is refused for the number of rows that it may look at. No
+/// session ends between two renewals. Row and table locks wait for a second.
 const SETUP: [&str; 2] = [
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE",
     "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 0, \
@@ -39,21 +40,22 @@ const SETUP: [&str; 2] = [
 
 const NOW: &str = "CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000) AS UNSIGNED)";
 
-/// Users with enough privileges can write to a read-only replica. Later versions show a word in place of the number.
+/// A condition: the server accepts writes. Users with enough privileges can write to a read-only replica.
+/// Later versions show a word in place of the number.
 const WRITABLE: &str = "CAST(@@GLOBAL.read_only AS CHAR) IN ('0', 'OFF')";
 
-/// No page of records is this long.
+/// The longest packet. No page of records is this long.
 const MOST_OF_A_PACKET: usize = 1 << 26;
 
-/// A database of MySQL or MariaDB.
+/// A MySQL or MariaDB database.
 pub struct MysqlStore {
     opts: Opts,
     attempt: Duration,
-    /// Its location, for error texts.
+    /// The database's location, for error texts.
     at: String,
     is_durability_none: bool,
     facts: Facts,
-    /// Whether records are requested: then each connection is checked.
+    /// Whether records are requested. If so, each connection is checked.
     has_records: bool,
     open: Option<Open>,
     opening: Opening<Open>,
@@ -69,13 +71,13 @@ struct Open {
     connection: Conn,
     ready: Option<records::Ready>,
     used: Instant,
-    /// Whether the server has not answered yet.
+    /// Whether the server still has to answer a request.
     is_busy: bool,
 }
 
 impl Drop for Open {
-    /// The client would first read the answer to its end, which may never come, and keep the connection until then. It closes a
-    /// connection that is dropped in the middle of a request.
+    /// Without this, the client would first read the answer to its end, which may never come, and keep the
+    /// connection until then. The client closes a connection that is dropped in the middle of a request.
     fn drop(&mut self) {
         if self.is_busy {
             let _ = self.connection.ping().as_mut().poll(&mut Context::from_waker(Waker::noop()));
@@ -92,16 +94,16 @@ impl From<Error> for Fault {
 }
 
 impl MysqlStore {
-    /// Takes an address as MySQL's own tools do, with `ssl-mode`, `ssl-ca`, `ssl-cert` and `ssl-key` in its query. Connects at
-    /// the first call.
+    /// Creates a store for an address as MySQL's own tools take it, with `ssl-mode`, `ssl-ca`, `ssl-cert` and
+    /// `ssl-key` in its query. The store connects at the first call.
     ///
     /// # Errors
-    /// If it is not such an address, or names no database.
+    /// Fails if this is not such an address, or if it names no database.
     pub fn new(driver_url: &str) -> Result<Self, StoreError> {
         let (address, query) = driver_url.split_once('?').unwrap_or((driver_url, ""));
         let refused = |text: String| StoreError::Refused(format!("the address of MySQL: {text}"));
         if query.contains('@') {
-            // Texts below name parts of the query.
+            // The texts below name parts of the query.
             return Err(refused(
                 "a `?` in a user or password is written %3F, and an @ in the query %40".into(),
             ));
@@ -128,7 +130,7 @@ impl MysqlStore {
         let mut tls = opts.ssl_opts().cloned();
         let any_file = [&files.authorities, &files.certificate, &files.key].into_iter().any(Option::is_some);
         if mode.is_some() || any_file {
-            // Read now, with the path in the error text: the client reads them at each connection.
+            // Read the files now, for an error text with the path: the client reads them at each connection.
             tls::config(Check::Host, &files).map_err(refused)?;
             let default = if files.authorities.is_some() { "VERIFY_CA" } else { "REQUIRED" };
             tls = options(tls.unwrap_or_default(), mode.as_deref().unwrap_or(default), files)
@@ -140,9 +142,10 @@ impl MysqlStore {
             .ssl_opts::<Option<SslOpts>>(tls)
             // Rows that are written unchanged count as well.
             .client_found_rows(true)
-            // It would connect twice, as another user than the address says.
+            // Otherwise the client would connect twice, as a user that the address does not name.
             .prefer_socket(false)
-            // It would ask the server for these, which only its pool and longer statements need.
+            // Otherwise the client would ask the server for these values, which only its pool and longer
+            // statements need.
             .max_allowed_packet(packet)
             .wait_timeout(timeout)
             .setup(SETUP.to_vec())
@@ -159,23 +162,24 @@ impl MysqlStore {
         })
     }
 
-    /// The store at an address of Polyflake's.
+    /// Creates the store for one of Polyflake's addresses.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// Those of [`new`](Self::new).
     pub fn of(address: &Address) -> Result<Self, StoreError> {
         let store = Self::new(&address.driver_url())?.within(address.attempt());
         Ok(Self { is_durability_none: address.is_durability_none, ..store })
     }
 
-    /// How long an attempt takes: after that, the caller drops it.
+    /// Sets how long an attempt takes. After that, the caller drops it.
     #[must_use]
     pub const fn within(mut self, attempt: Duration) -> Self {
         self.attempt = attempt;
         self
     }
 
-    /// A connection that answers, as far as anyone can know: after a while without use, it is tested.
+    /// Ensures that there is a connection that answers, as far as anyone can know. If it has not been used
+    /// for a while, it is tested.
     async fn make_ready(&mut self) -> Result<(), StoreError> {
         let is_unfit = |open: &Open| open.is_busy || (self.has_records && open.ready.is_none());
         if self.open.as_ref().is_some_and(is_unfit) {
@@ -201,8 +205,8 @@ impl MysqlStore {
         Ok(())
     }
 
-    /// One attempt. A connection on which an attempt failed, or was dropped, is not used again. A mere conflict with others'
-    /// changes is retried at once.
+    /// Makes one attempt. A connection on which an attempt failed or was dropped is not used again. A mere
+    /// conflict with others' changes is retried at once.
     async fn call<T>(&mut self, run: impl AsyncFn(&mut Open) -> Result<T, Fault>) -> Result<T, StoreError> {
         self.make_ready().await?;
         let Some(open) = self.open.as_mut() else { return Err(StoreError::Unreachable(self.at.clone())) };
@@ -234,7 +238,8 @@ impl MysqlStore {
 
 async fn connect(opts: Opts, is_durability_none: bool, has_records: bool) -> Result<Open, Fault> {
     if opts.ssl_opts().is_some() && rustls::crypto::CryptoProvider::get_default().is_none() {
-        // The client takes the process's default provider. If another thread was faster, there is one as well.
+        // The client uses the process's default provider. If another thread was faster, there is also a
+        // provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
     let connection = Conn::new(opts).await?;
@@ -248,13 +253,14 @@ async fn connect(opts: Opts, is_durability_none: bool, has_records: bool) -> Res
     Ok(open)
 }
 
-/// Others changed the same rows, or wait for each other and this one: nothing is wrong with the server. (1020 is MariaDB's if a
-/// snapshot is older than a row. A lock that took too long, 1205, has been waited for already.)
+/// Returns true if others changed the same rows, or wait for each other and this connection: nothing is wrong
+/// with the server. (MariaDB reports 1020 if a snapshot is older than a row. If a lock took too long, 1205,
+/// the call has already waited.)
 fn is_contention(error: &Error) -> bool {
     matches!(error, Error::Server(ServerError { code, state, .. }) if matches!(code, 1020 | 1213) || state == "40001")
 }
 
-/// The client's form of a mode and files that are named as in MySQL's tools.
+/// Returns the client's form of a mode and files that are named as in MySQL's tools.
 fn options(given: SslOpts, mode: &str, files: Files) -> Result<Option<SslOpts>, String> {
     let mut given = given;
     if let Some(path) = files.authorities {
@@ -268,11 +274,11 @@ fn options(given: SslOpts, mode: &str, files: Files) -> Result<Option<SslOpts>, 
     }
     match mode {
         "DISABLED" => Ok(None),
-        // As in MySQL's tools: verify only what the mode says.
+        // As in MySQL's tools, verify only what the mode asks for.
         "REQUIRED" => {
             Ok(Some(given.with_danger_accept_invalid_certs(true).with_danger_skip_domain_validation(true)))
         }
-        // mysql_async checks the name anyway: it looks for a text that rustls no longer writes.
+        // mysql_async would check the name anyway, since it looks for a text that rustls no longer writes.
         "VERIFY_CA" => Ok(Some(given.with_danger_skip_domain_validation(true))),
         "VERIFY_IDENTITY" => Ok(Some(given)),
         _ => {
@@ -301,7 +307,7 @@ fn explain(at: &str, error: &Error) -> StoreError {
             1290 if !message.contains("read-only") => refused(message),
             1290 | 1792 | 1836 => unreachable(&read_only()),
             1021 | 1114 => unreachable(&format_args!("the disk is full: {message}")),
-            // Too many connections for this user, or too many prepared statements in total.
+            // This user has too many connections, or the server has too many prepared statements.
             1203 | 1226 | 1461 => unreachable(message),
             // The host may not connect, or not without TLS.
             1130 | 3159 => refused(message),
@@ -350,7 +356,7 @@ impl counters::Client for Open {
         }
     }
 
-    /// It arrives with the answer, in place of a new row's number.
+    /// Changes a row. The number arrives with the answer, in place of a new row's number.
     async fn number(
         &mut self,
         statement: &str,
@@ -361,7 +367,7 @@ impl counters::Client for Open {
             return Ok(None);
         }
         let number = match self.connection.last_insert_id() {
-            // If a change ran a trigger, its number is missing, but the session has it.
+            // If a change ran a trigger, the answer lacks the number, but the session has it.
             None => self.connection.query_first("SELECT LAST_INSERT_ID()").await?,
             number => number,
         };

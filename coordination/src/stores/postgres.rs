@@ -1,7 +1,8 @@
 //! PostgreSQL 12 and later, even behind a pooler that gives each transaction another connection.
 //!
-//! Statements are unnamed and complete in one message, and nothing is set for a session. Only if the server itself answers, it
-//! keeps the statement that adds to a counter: parsing and planning it takes several times as long as running it.
+//! Each statement is unnamed and complete in one message, and nothing is set for a session. If the server
+//! itself answers, and only then, it keeps the statement that adds to a counter: parsing and planning that
+//! statement takes several times as long as running it.
 
 mod cancel;
 mod names;
@@ -37,37 +38,37 @@ use crate::records::Facts;
 use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Rows, Schema, StoreError};
 use crate::url::Address;
 
-/// The server and its instance; NULL on a standby. `pg_control_checkpoint()` would name the old timeline until the first
-/// checkpoint after a promotion.
+/// The server and its instance, or NULL on a standby. `pg_control_checkpoint()` would name the old timeline
+/// until the first checkpoint after a promotion.
 const INCARNATION: &str = "(SELECT CASE WHEN pg_is_in_recovery() THEN NULL ELSE 'system ' || system_identifier \
     || ' timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END FROM pg_control_system())";
 
 const NOW: &str = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
-/// Limits how long a transaction waits for locks. Only for this transaction: afterwards, a pooler gives the connection to
-/// others.
+/// Limits how long a transaction waits for locks. The limit applies only to this transaction, since a pooler
+/// gives the connection to others afterwards.
 const BOUND: &str = "SET LOCAL lock_timeout = '1s'";
 
-/// So that only one process creates the tables: `polyflak` in ASCII.
+/// The lock that lets only one process create the tables: `polyflak` in ASCII.
 const LOCK: i64 = 0x706F_6C79_666C_616B;
-/// A database of PostgreSQL.
+/// A PostgreSQL database.
 pub struct PostgresStore {
-    /// One for each host.
+    /// The settings and the name of each host.
     hosts: Arc<[(Config, String)]>,
     /// The host to try first.
     next: usize,
     attempt: Duration,
     tls: MakeRustlsConnect,
-    /// Its location, for error texts.
+    /// The database's location, for error texts.
     at: String,
     schema_name: String,
     is_durability_none: bool,
     facts: Facts,
-    /// Whether records are requested: then each connection is checked.
+    /// Whether records are requested. If so, each connection is checked.
     has_records: bool,
     open: Option<Open>,
     opening: Opening<Open>,
-    /// The tables of an earlier request that a server did not answer in time.
+    /// The tables of earlier requests that a server did not answer in time.
     maybe_locked: HashSet<Schema>,
 }
 
@@ -83,24 +84,25 @@ struct Open {
     client: Client,
     connection: Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>,
     ready: Option<records::Ready>,
-    /// Whether the server's process is the one that the connection was told: a pooler makes up its own number.
+    /// Whether the server's process is the one that was named on connecting. A pooler makes up its own
+    /// number.
     is_direct: bool,
     /// The statement that the server keeps, and its text.
     kept: Option<(String, Statement)>,
-    /// The host it belongs to.
+    /// The host that the connection belongs to.
     host: usize,
     used: Instant,
     /// The table of a request that the server has not answered.
     busy_with: Option<Schema>,
-    /// For asking it to stop.
+    /// The settings for a request to stop a statement.
     config: Config,
     tls: MakeRustlsConnect,
 }
 
 impl Drop for Open {
-    /// As a courtesy: nothing depends on whether or when it arrives. A change that waits for a standby is then visible to all,
-    /// but not on the standby. It counts once it is written again: a later change that the standby has comes after it in the
-    /// log.
+    /// Asks the server to stop, as a courtesy: nothing depends on whether or when the request arrives. A
+    /// change that waits for a standby is then visible to all, but not on the standby. The change counts once
+    /// it is written again: a later change that the standby has comes after it in the log.
     fn drop(&mut self) {
         if let (Some(_), Ok(runtime)) = (self.busy_with, Handle::try_current()) {
             let (token, config, tls) = (self.client.cancel_token(), self.config.clone(), self.tls.clone());
@@ -135,7 +137,8 @@ impl Open {
         Ok(Self { client, connection, ready, is_direct, kept, host, used, busy_with, config, tls })
     }
 
-    /// Waits for an answer, and drives the connection meanwhile, so that no task is left when a call is dropped.
+    /// Waits for an answer, and drives the connection meanwhile, so that no task is left if a call is
+    /// dropped.
     async fn drive<T>(
         connection: &mut Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>,
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
@@ -170,9 +173,9 @@ impl Open {
         Self::drive(&mut self.connection, self.client.batch_execute(statements)).await
     }
 
-    /// Whether a change would get past a table's lock. A statement waits for that lock before it can set a limit. If the role
-    /// has no limit either, each attempt would leave one more statement waiting on the server: a pooler does not pass on
-    /// requests to stop them.
+    /// Checks whether a change would get past a table's lock. A statement waits for that lock before it can
+    /// set a limit. If the role has no limit either, each attempt would leave one more statement waiting on
+    /// the server, since a pooler does not pass on requests to stop them.
     async fn try_lock(&mut self, table: Schema) -> Result<(), tokio_postgres::Error> {
         let table = match table {
             Schema::Polyflake => sql::records::Client::dialect(self).table,
@@ -180,7 +183,7 @@ impl Open {
         };
         // Statements that are sent together form one transaction.
         match self.run(&format!("{BOUND}; LOCK TABLE {table} IN ROW EXCLUSIVE MODE")).await {
-            // Any other fault of the table shows in the call.
+            // The call itself shows any other fault of the table.
             Err(error) if error.code().is_some_and(|code| *code != SqlState::LOCK_NOT_AVAILABLE) => Ok(()),
             done => done,
         }
@@ -188,15 +191,16 @@ impl Open {
 }
 
 impl PostgresStore {
-    /// Takes an address as PostgreSQL's own clients do. Connects at the first call.
+    /// Creates a store for an address as PostgreSQL's own clients take it. The store connects at the first
+    /// call.
     ///
     /// # Errors
-    /// If it is not such an address, or a certificate that it names cannot be read.
+    /// Fails if this is not such an address, or if a certificate that it names cannot be read.
     pub fn new(driver_url: &str) -> Result<Self, StoreError> {
         let (address, query) = driver_url.split_once('?').unwrap_or((driver_url, ""));
         let refused = |text: String| StoreError::Refused(format!("the address of PostgreSQL: {text}"));
         if query.contains('@') {
-            // Texts below refer to parts of the query.
+            // The texts below refer to parts of the query.
             return Err(refused(
                 "a `?` in a user or password is written %3F, and an @ in the query %40".into(),
             ));
@@ -222,10 +226,10 @@ impl PostgresStore {
                 _ => drop(rest.append_pair(&name, &value)),
             }
         }
-        // As in PostgreSQL's own clients: with a root certificate, `require` checks it.
+        // As in PostgreSQL's own clients, `require` checks a root certificate if there is one.
         let otherwise = if files.authorities.is_some() { Check::Authority } else { Check::Nothing };
         let tls = tls::config(check.unwrap_or(otherwise), &files).map_err(refused)?;
-        // It reads %20, but not a plus.
+        // The client reads %20, but not a plus.
         let rest = rest.finish().replace('+', "%20");
         let url = if rest.is_empty() { address.to_owned() } else { format!("{address}?{rest}") };
         let config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
@@ -254,24 +258,25 @@ impl PostgresStore {
         })
     }
 
-    /// The store at an address of Polyflake's.
+    /// Creates the store for one of Polyflake's addresses.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// Those of [`new`](Self::new).
     pub fn of(address: &Address) -> Result<Self, StoreError> {
         let Address { schema_name, is_durability_none, .. } = address;
         let store = Self::new(&address.driver_url())?.within(address.attempt());
         Ok(Self { schema_name: schema_name.clone(), is_durability_none: *is_durability_none, ..store })
     }
 
-    /// How long an attempt takes: after that, the caller drops it.
+    /// Sets how long an attempt takes. After that, the caller drops it.
     #[must_use]
     pub fn within(mut self, attempt: Duration) -> Self {
         self.attempt = attempt;
         self
     }
 
-    /// A connection that answers, as far as anyone can know: after a while without use, it is tested.
+    /// Ensures that there is a connection that answers, as far as anyone can know. If it has not been used
+    /// for a while, it is tested.
     async fn make_ready(&mut self) -> Result<(), StoreError> {
         let is_unfit = |open: &Open| {
             open.busy_with.is_some() || open.client.is_closed() || (self.has_records && open.ready.is_none())
@@ -299,7 +304,7 @@ impl PostgresStore {
                 Ok(open)
             };
             let opened = self.opening.opened(self.attempt, &self.at, open).await;
-            // If this host fails, the next attempt begins with another.
+            // If this host fails, the next attempt begins with another host.
             let host = opened.as_ref().map_or(self.next, |open| open.host);
             self.next = (host + 1) % self.hosts.len();
             let open = opened?;
@@ -309,7 +314,7 @@ impl PostgresStore {
         Ok(())
     }
 
-    /// The next call gets another connection.
+    /// Gives up the connection. The next call gets another one.
     fn give_up(&mut self) {
         if let Some(table) = self.open.take().and_then(|open| open.busy_with) {
             self.opening.gave_up_busy();
@@ -317,8 +322,8 @@ impl PostgresStore {
         }
     }
 
-    /// One attempt. A connection on which an attempt failed, or was dropped, is not used again. A mere conflict with others'
-    /// changes is retried at once.
+    /// Makes one attempt. A connection on which an attempt failed or was dropped is not used again. A mere
+    /// conflict with others' changes is retried at once.
     async fn call<T>(
         &mut self,
         table: Schema,
@@ -361,7 +366,8 @@ impl PostgresStore {
     }
 }
 
-/// Connects to one of the hosts that accepts changes. If there are several, none takes more than half of an attempt.
+/// Connects to one of the hosts that accepts changes. If there are several hosts, each may take at most half
+/// of an attempt.
 async fn connect(
     hosts: &[(Config, String)],
     first: usize,
@@ -371,7 +377,7 @@ async fn connect(
     let mut failures = Vec::new();
     for (host, (config, at)) in hosts.iter().enumerate().cycle().skip(first).take(hosts.len()) {
         let mut config = config.clone();
-        // Its name may resolve to several addresses, one of which is silent.
+        // The host's name may resolve to several addresses, one of which is silent.
         let longest = attempt / 4;
         config.connect_timeout(config.get_connect_timeout().map_or(longest, |&given| given.min(longest)));
         let connected = Open::connect(&config, host, tls);
@@ -388,7 +394,8 @@ async fn connect(
     Err(none_of(failures))
 }
 
-/// Others changed the same rows, or wait for each other and this one: nothing is wrong with the server.
+/// Returns true if others changed the same rows, or wait for each other and this connection: nothing is wrong
+/// with the server.
 fn is_contention(error: &tokio_postgres::Error) -> bool {
     [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED]
         .iter()
@@ -400,7 +407,7 @@ fn random_below(count: usize) -> usize {
     random.unwrap_or(0) % count.max(1)
 }
 
-/// The settings for all hosts, for each of them, and its name for error texts.
+/// Returns the settings for each host, from the settings for all hosts, and the host's name for error texts.
 fn hosts(all: &Config, mode: SslMode) -> Result<Vec<(Config, String)>, &'static str> {
     let (names, addresses, ports) = (all.get_hosts(), all.get_hostaddrs(), all.get_ports());
     let count = names.len().max(addresses.len());
@@ -481,7 +488,7 @@ fn explain(at: &str, error: &tokio_postgres::Error) -> StoreError {
         let (code, message) = (error.code(), error.message());
         let text = format!("{at}: {message}");
         return match code.code() {
-            // UNDEFINED_COLUMN and DATATYPE_MISMATCH.
+            // These codes are UNDEFINED_COLUMN and DATATYPE_MISMATCH.
             "42703" | "42804" => other_format(&format!("other columns ({message})")),
             "25006" => StoreError::Unreachable(format!("{at}: {}", read_only())),
             "53100" => StoreError::Unreachable(format!("{at}: the disk is full: {message}")),
@@ -499,7 +506,7 @@ fn explain(at: &str, error: &tokio_postgres::Error) -> StoreError {
     let Some(source) = error.source() else { return StoreError::Unreachable(format!("{at}: {error}")) };
     let text = format!("{at}: {source}");
     match source.downcast_ref::<std::io::Error>() {
-        // A certificate stays the same.
+        // A certificate does not change by itself.
         Some(error)
             if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>) =>
         {
@@ -511,12 +518,12 @@ fn explain(at: &str, error: &tokio_postgres::Error) -> StoreError {
 }
 
 impl Open {
-    /// With `?` for values, or with `?1` and so on.
+    /// Runs a statement with `?` for values, or with `?1` and so on.
     async fn query_with(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
         Ok(self.query(&numbered(statement), &parameters(values)).await?)
     }
 
-    /// As [`query_with`](Self::query_with), with a statement that the server keeps.
+    /// Like [`query_with`](Self::query_with), but with a statement that the server keeps.
     async fn query_kept(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
         if !self.is_direct {
             return self.query_with(statement, values).await;
@@ -539,7 +546,7 @@ impl Open {
         }
     }
 
-    /// All of them are sent before the first is answered.
+    /// Runs several statements. All of them are sent before the first is answered.
     async fn query_each<'a>(
         &mut self,
         statements: impl Iterator<Item = (&'a str, &'a [Value<'a>])>,
@@ -601,7 +608,7 @@ impl counters::Client for Open {
     }
 }
 
-/// A column with a whole number of any width, or with a boolean.
+/// Returns the value of a column with a whole number of any width, or with a boolean.
 fn number(row: &Row, at: usize) -> Result<Option<i64>, Fault> {
     Ok(match *row.columns()[at].type_() {
         Type::BOOL => row.try_get::<_, Option<bool>>(at)?.map(i64::from),

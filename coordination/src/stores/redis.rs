@@ -1,7 +1,7 @@
-//! Redis: one server, the master that Sentinels name, or a Cluster.
+//! Redis: a single server, the master that Sentinel reports, or a cluster.
 //!
-//! A group of records is one hash. Each call on records is one script, which reads the server's time and its replication ID in
-//! the same step: a server that took over, or that restarted, has another ID.
+//! A group of records is one hash. Each call on records is one script, which reads the server's time and its
+//! replication ID in the same step. A server that took over or restarted has another ID.
 
 mod connection;
 mod names;
@@ -21,9 +21,9 @@ pub struct RedisStore {
     password: Option<String>,
     certificates: Option<TlsCertificates>,
     connection: Option<Connection>,
-    /// The host to start the next attempt with.
+    /// The host that the next attempt starts with.
     turn: usize,
-    /// How many replicas the server has that answered last.
+    /// How many replicas the server that answered last has.
     replicas: u64,
     /// The incarnations, with replicas, of servers that have never been replicas since they started.
     first_masters: Vec<String>,
@@ -36,14 +36,14 @@ impl fmt::Debug for RedisStore {
 }
 
 impl RedisStore {
-    /// Connects at the first call.
+    /// Creates the store, which connects at the first call.
     ///
     /// # Errors
     ///
-    /// If a certificate cannot be read.
+    /// Fails if a certificate cannot be read.
     pub fn new(address: &Address) -> Result<Self, StoreError> {
         let certificates = if address.is_tls() {
-            // The client takes the process's default provider. If a program has set its own, that stays.
+            // The client uses the process's default provider. If the program has set its own, that one stays.
             let _ = rustls::crypto::ring::default_provider().install_default();
             let root_cert = read_file(address, "ssl_ca_certs")?;
             let pair = (read_file(address, "ssl_certfile")?, read_file(address, "ssl_keyfile")?);
@@ -80,11 +80,11 @@ impl RedisStore {
         StoreError::Unreachable(format!("{}: {why}", self.address))
     }
 
-    /// A script's reply, from a master only.
+    /// Returns a script's reply, but only from a master.
     fn reply(&self, value: Value, is_new: bool) -> Result<Reply, StoreError> {
         let reply = Reply::read(value).ok_or_else(|| self.refused("its reply is not Redis's"))?;
         match &*reply.status {
-            // It used to be a master: connecting again finds the server that took over.
+            // This server used to be a master. Connecting again finds the server that took over.
             "replica" if self.address.scheme() != Scheme::Redis || !is_new => {
                 Err(self.unreachable("a replica answered: a failover is under way"))
             }
@@ -117,9 +117,10 @@ impl RedisStore {
         if may_mend { self.unreachable(&text) } else { self.refused(&text) }
     }
 
-    /// Whether it may recover without a change here, and a text that helps a person to act.
+    /// Returns whether the server may recover without a change on this side, and a text that helps a person
+    /// to act.
     fn judge(&self, error: &RedisError, is_new: bool) -> (bool, String) {
-        // The first command that failed says why; the others follow from it.
+        // The first command that failed shows the reason, and the others follow from it.
         let server = error.clone().into_server_errors().and_then(|it| it.first().map(|it| it.1.clone()));
         let (code, detail) = server.as_ref().map_or((None, None), |it| (Some(it.code()), it.details()));
         let mut text = match (code, detail) {
@@ -137,7 +138,8 @@ impl RedisStore {
             text = code.map_or_else(|| error.category().to_owned(), ToOwned::to_owned);
         }
         let may_mend = match (error.kind(), code) {
-            // A failover or a start; no room, no disk, too few replicas: it recovers without a change here.
+            // There is a failover or a start, or no room, no disk, or too few replicas: the server recovers
+            // without a change on this side.
             (
                 _,
                 Some(
@@ -152,7 +154,7 @@ impl RedisStore {
             }
             (_, Some(_)) => text.contains("max number of clients"),
             (ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig, None) => false,
-            // A Cluster's client wraps its first connection's error in another text.
+            // A cluster's client wraps its first connection's error in another text.
             _ => !["certificate", "AuthenticationFailed", "NOAUTH", "WRONGPASS", "NOPERM"]
                 .iter()
                 .any(|it| text.contains(it)),
@@ -187,7 +189,7 @@ impl Reply {
     }
 }
 
-/// The file that a parameter names. Messages show neither its name nor its contents.
+/// Reads the file that a parameter names. Messages show neither its name nor its contents.
 fn read_file(address: &Address, parameter: &str) -> Result<Option<Vec<u8>>, StoreError> {
     let Some(path) = address.parameter(parameter) else { return Ok(None) };
     let told = |e: std::io::Error| {

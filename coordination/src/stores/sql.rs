@@ -13,32 +13,36 @@ use tokio::time::{sleep, timeout};
 
 use crate::store::StoreError;
 
-/// How long the server lets a statement wait for another's lock. The statements below say so in the database's own terms.
+/// How long the server lets a statement wait for another's lock. The statements below set this limit in the
+/// database's own terms.
 pub(super) const LONGEST_LOCK: Duration = Duration::from_secs(1);
 
-/// How often a call that meets with others' changes is retried, each time at once: each time, one of them succeeds.
+/// How many times a call that conflicts with others' changes is tried, without pauses. Each time, one of them
+/// succeeds.
 pub(super) const MOST_TRIES: u32 = 50;
 
-/// How long an attempt takes unless the address says otherwise.
+/// How long an attempt takes, unless the address says otherwise.
 pub(super) const ATTEMPT: Duration = Duration::from_secs(5);
 
-/// A connection that was idle for longer than between renewals may be dead.
+/// Returns how long a connection may be idle. After more than the time between renewals, it may be dead.
 pub(super) const fn longest_idle(attempt: Duration) -> Duration {
     attempt.saturating_mul(2)
 }
 
-/// How a store gets its next connection.
+/// The way in which a store gets its next connection.
 ///
-/// Opening and checking takes a dozen round trips. On a loaded machine, or far from the server, a single attempt may be too
-/// short for that, so it continues between attempts. A lost network packet looks the same, so a second connection is opened
-/// beside one that has been silent for an attempt, and the first to be ready is taken.
+/// Opening and checking a connection takes a dozen round trips. On a loaded machine, or far from the server,
+/// a single attempt may be too short for that, so opening continues between attempts. A lost network packet
+/// looks the same, so a second connection is opened beside one that has been silent for an attempt. The first
+/// connection to be ready is taken.
 #[derive(Debug)]
 pub(super) struct Opening<C> {
-    /// Their results, and when they came.
+    /// The tasks that open connections. They return the results, and when these came.
     tasks: JoinSet<(Result<C, StoreError>, Instant)>,
-    /// When the last of them began.
+    /// When the last task began.
     begun: Option<Instant>,
-    /// When the last two calls ended before the server answered: it may still be working on each, on another connection.
+    /// When the last two calls ended before the server answered. The server may still be working on each, on
+    /// another connection.
     ended: [Option<Instant>; 2],
 }
 
@@ -49,13 +53,13 @@ impl<C> Default for Opening<C> {
 }
 
 impl<C: Send + 'static> Opening<C> {
-    /// A connection is given up although the server has not answered.
+    /// Notes that a connection was given up although the server had not answered.
     pub(super) fn gave_up_busy(&mut self) {
         self.ended = [self.ended[1], Some(Instant::now())];
     }
 
-    /// A connection that is being opened; if there is none, a new one. Opening is given up after the time of three attempts. It
-    /// begins beside one connection that may be busy, but not beside two.
+    /// Returns a connection that is being opened, or else a new one. Opening is given up after the time of
+    /// three attempts. It begins beside one connection that may be busy, but not beside two.
     pub(super) async fn opened(
         &mut self,
         attempt: Duration,
@@ -85,7 +89,8 @@ impl<C: Send + 'static> Opening<C> {
         }
     }
 
-    /// The result of opening one between two calls. An old result says nothing about the present.
+    /// Returns the result if a connection was opened between two calls. An old result says nothing about the
+    /// present.
     fn has_come(&mut self, attempt: Duration) -> Option<Result<C, StoreError>> {
         while let Some(joined) = self.tasks.try_join_next() {
             match joined {
@@ -116,7 +121,7 @@ impl<C: Send + 'static> Opening<C> {
     }
 }
 
-/// Why none of several hosts will do.
+/// Returns why none of several hosts can be used.
 pub(super) fn none_of(mut failures: Vec<StoreError>) -> StoreError {
     if failures.len() == 1 {
         if let Some(only) = failures.pop() {
@@ -125,7 +130,7 @@ pub(super) fn none_of(mut failures: Vec<StoreError>) -> StoreError {
     }
     let texts: Vec<_> = failures.iter().map(StoreError::text).collect();
     let text = texts.join("; ");
-    // If one may answer later, the address is not wrong.
+    // If one host may answer later, the address is not wrong.
     if failures.iter().all(|failure| matches!(failure, StoreError::Refused(_))) {
         StoreError::Refused(text)
     } else {
@@ -146,7 +151,7 @@ impl<E> From<StoreError> for Fault<E> {
 }
 
 impl<E> Fault<E> {
-    /// With the place where it happened.
+    /// Returns the fault's error, with the place where the fault occurred.
     pub(super) fn explain(self, at: &str, explain: impl FnOnce(&str, &E) -> StoreError) -> StoreError {
         match self {
             Self::Client(error) => explain(at, &error),
@@ -156,20 +161,20 @@ impl<E> Fault<E> {
     }
 }
 
-/// The answer of a server that cannot write says nothing about the one that can.
+/// Returns the error for a server that cannot write. Its answer says nothing about the server that can.
 pub(super) fn read_only() -> StoreError {
     StoreError::Unreachable(
         "the server is in recovery, read-only or not ready: connect to the server that accepts writes".into(),
     )
 }
 
-/// For a column: not all tools of all databases can read unsigned 64-bit integers.
+/// Converts a number for a column, since some database tools cannot read unsigned 64-bit integers.
 pub(super) fn bigint(value: u64) -> Result<i64, StoreError> {
     i64::try_from(value)
         .map_err(|_| StoreError::Refused(format!("{value} is too large for a column of 64 bits")))
 }
 
-/// From a column.
+/// Converts a number from a column.
 pub(super) fn whole(value: i64) -> Result<u64, StoreError> {
     u64::try_from(value)
         .map_err(|_| StoreError::Refused(format!("a column holds {value}, which is negative")))
@@ -188,7 +193,7 @@ mod tests {
     /// None of these tests takes this long.
     const LONG: Duration = Duration::from_secs(3600);
 
-    /// A call that its caller drops.
+    /// Makes a call that its caller drops.
     async fn dropped(
         opening: &mut Opening<u8>,
         open: impl Future<Output = Result<u8, StoreError>> + Send + 'static,
@@ -205,7 +210,7 @@ mod tests {
         block(async {
             let mut opening = Opening::default();
             dropped(&mut opening, pending()).await;
-            // An attempt is not over yet.
+            // The attempt is not over yet.
             dropped(&mut opening, ready(Ok(1))).await;
             assert_eq!(opening.tasks.len(), 1);
             assert_eq!(opening.opened(Duration::ZERO, "", ready(Ok(2))).await, Ok(2));

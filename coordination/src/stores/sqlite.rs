@@ -20,14 +20,15 @@ use super::sql::counters::{self, Columns, Dialect, Value};
 use super::sql::{ATTEMPT, other_format};
 use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Rows, Schema, StoreError};
 
-/// How long the keeper's own thread waits for another connection: other stores wait behind it.
+/// How long the keeper's own thread waits for another connection. Other stores have to wait meanwhile.
 const BUSY: Duration = Duration::from_millis(10);
 
-/// The shortest pause then, and how much longer it may be.
+/// The shortest pause before a retry, and how much longer it may be.
 const PAUSE: Duration = Duration::from_millis(2);
 const JITTER_US: u32 = 10_000;
 
-/// A file that processes on one host share. Its time is the host's clock, its incarnation the file itself.
+/// A file that processes on one host share. Its time is the host's clock, and its incarnation is the file
+/// itself.
 #[derive(Debug)]
 pub struct SqliteStore {
     path: PathBuf,
@@ -40,7 +41,7 @@ struct Open {
     file: Identity,
 }
 
-/// Which file a path names.
+/// The file that a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Identity {
     device: u64,
@@ -86,21 +87,21 @@ impl From<StoreError> for Fault {
 }
 
 impl SqliteStore {
-    /// The first call creates and opens the file.
+    /// Creates the store. The first call creates and opens the file.
     #[must_use]
     pub const fn new(path: PathBuf) -> Self {
         Self { path, attempt: ATTEMPT }
     }
 
-    /// How long an attempt takes: after that, the caller drops it.
+    /// Sets how long an attempt takes. After that, the caller drops it.
     #[must_use]
     pub const fn within(mut self, attempt: Duration) -> Self {
         self.attempt = attempt;
         self
     }
 
-    /// Runs a transaction. It waits only for the file: if another connection has it, until most of the attempt's time has
-    /// passed.
+    /// Runs a transaction. It waits only for the file: if another connection has the file, it waits until
+    /// most of the attempt's time has passed.
     async fn transact<T>(
         &mut self,
         behavior: TransactionBehavior,
@@ -109,7 +110,8 @@ impl SqliteStore {
         let deadline = Instant::now() + self.attempt / 4 * 3;
         loop {
             let result = {
-                // A new connection each time: it is cheap, and a child that is forked later inherits none.
+                // Each transaction opens a new connection. This is cheap, and a child that is forked later
+                // inherits none.
                 let _no_forks = NoForks::begin();
                 self.try_transact(behavior, &run).await
             };
@@ -130,7 +132,8 @@ impl SqliteStore {
     ) -> Result<T, Fault> {
         let path = &self.path;
         let Open { mut connection, file } = Open::new(path)?;
-        // Until the tables exist, the file is in another mode, in which readers and writers keep each other out.
+        // Until the tables exist, the file is in another mode, in which readers and writers keep each other
+        // out.
         if matches!(behavior, TransactionBehavior::Immediate) {
             let mode: String =
                 connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
@@ -157,8 +160,8 @@ impl Open {
         let file = Identity::of(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
-        // SQLite would be content to read. Its shared memory next to the file gets the file's mode, and nobody could write to
-        // that once the file's mode is restored.
+        // SQLite would be content to read. Its shared memory next to the file gets the file's mode, so nobody
+        // could write to that memory once the file's mode is restored.
         if connection.is_readonly("main")? {
             let text = format!(
                 "{}: this process may not write to the file: see its owner and modes",
@@ -172,8 +175,8 @@ impl Open {
     }
 }
 
-/// Creates an empty file that only its owner can read. It gets its name once it is closed: closing a file drops all locks that
-/// the process has on it, including those of another connection.
+/// Creates an empty file that only its owner can read. The file gets its name once it is closed: closing a
+/// file drops all locks that the process has on it, including those of another connection.
 fn make(path: &Path) -> io::Result<()> {
     if fs::metadata(path).is_ok() {
         return Ok(());
@@ -190,14 +193,14 @@ fn make(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         linked => linked,
     };
-    // Until this is done, the file cannot be used (see `check_one_name`).
+    // Until the other name is removed, the file cannot be used (see `check_one_name`).
     fs::remove_file(&unnamed)?;
     // After a power failure, a missing file would look like a new store.
     linked.and_then(|()| fs::File::open(folder)?.sync_all())
 }
 
-/// SQLite writes a log next to the file, in the folder of the name by which it was opened: under two names, two processes do
-/// not see each other's writes.
+/// Checks that the file has only one name. SQLite writes a log next to the file, in the folder of the name by
+/// which it was opened. Under two names, two processes do not see each other's writes.
 fn check_one_name(path: &Path) -> Result<(), Fault> {
     let found = fs::metadata(path)?;
     if found.is_file() && found.nlink() > 1 {
@@ -214,7 +217,7 @@ fn is_mounted_alone(path: &Path) -> io::Result<bool> {
     use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
     let mount = |path: &Path| -> io::Result<_> {
         let found = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID)?;
-        // Before Linux 5.8 this is unknown.
+        // Before Linux 5.8, the mount is unknown.
         Ok((found.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(found.stx_mnt_id))
     };
     let path = fs::canonicalize(path)?;
@@ -226,10 +229,11 @@ fn is_mounted_alone(_: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// As for state files: if a file is mapped through a network, not every process sees the same bytes, and WAL needs that.
+/// Checks the file system, as for state files. If a file is mapped through a network, not every process sees
+/// the same bytes, and WAL needs that.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn check_file_system(path: &Path) -> io::Result<()> {
-    /// From <linux/magic.h>; those of ZFS and bcachefs from their sources.
+    /// The numbers come from <linux/magic.h>, and those of ZFS and bcachefs from their sources.
     const LOCAL: [u64; 13] = [
         0x0000_EF53, // ext2, ext3, ext4
         0x5846_5342, // XFS
@@ -245,7 +249,7 @@ fn check_file_system(path: &Path) -> io::Result<()> {
         0x0000_3434, // NILFS
         0x2405_1905, // UBIFS
     ];
-    // Its type differs between C libraries; the number has 32 bits everywhere.
+    // The type of `f_type` differs between C libraries, but the number has 32 bits everywhere.
     #[allow(clippy::cast_sign_loss, clippy::cast_possible_truncation, clippy::unnecessary_cast)]
     let kind = u64::from(rustix::fs::statfs(path)?.f_type as u32);
     if LOCAL.contains(&kind) {
@@ -262,7 +266,7 @@ fn check_file_system(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Another connection has the file, or is creating it.
+/// Returns true if another connection has the file, or is creating it.
 fn is_busy(fault: &Fault) -> bool {
     match fault {
         Fault::Sqlite(error) => {
@@ -297,7 +301,7 @@ fn explain(path: &Path, fault: Fault) -> StoreError {
                 StoreError::Unreachable(format!("{path}: the database is locked"))
             }
             Some(ErrorCode::DiskFull) => StoreError::Unreachable(format!("{path}: the disk is full")),
-            // It does not say what was wrong with the shared memory next to the file.
+            // The error does not say what was wrong with the shared memory next to the file.
             _ if is_without_room(&error) => {
                 StoreError::Unreachable(format!("{path}: {error}: the disk is full, or takes no writes"))
             }
@@ -320,7 +324,7 @@ fn now_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Polyflake's tables.
+/// Returns the names of Polyflake's tables.
 fn tables(transaction: &Transaction<'_>) -> rusqlite::Result<Vec<String>> {
     let mut statement = transaction
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB 'polyflake_*'")?;
@@ -404,7 +408,7 @@ impl Rows for SqliteStore {
 mod tests {
     use super::*;
 
-    /// Only the connection sees it.
+    /// Only the connection can see this setting.
     #[test]
     fn each_commit_is_on_the_disk() {
         let folder = tempfile::tempdir().unwrap();

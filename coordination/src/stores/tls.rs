@@ -1,4 +1,4 @@
-//! Certificates, checked as PostgreSQL's own clients are told to.
+//! Certificates, checked as thoroughly as the address says, in the terms of PostgreSQL's own clients.
 
 use std::sync::Arc;
 
@@ -12,24 +12,24 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootC
 /// How far a server's certificate is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Check {
-    /// Not at all: it only keeps out those who listen.
+    /// The certificate is not checked: TLS then only keeps out those who listen.
     Nothing,
-    /// That an authority signed it.
+    /// An authority must have signed the certificate.
     Authority,
-    /// And that it belongs to this host.
+    /// In addition, the certificate must belong to this host.
     Host,
 }
 
 /// PEM files, by their paths.
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    /// The authorities; without any, those that browsers trust.
+    /// The authorities, or `None` for those that browsers trust.
     pub(super) authorities: Option<String>,
     pub(super) certificate: Option<String>,
     pub(super) key: Option<String>,
 }
 
-/// A configuration, or the fault in a file.
+/// Returns a configuration, or the fault in a file.
 pub(super) fn config(check: Check, files: &Files) -> Result<ClientConfig, String> {
     let provider = Arc::new(ring::default_provider());
     let mut roots = RootCertStore::empty();

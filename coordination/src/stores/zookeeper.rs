@@ -1,13 +1,14 @@
-//! ZooKeeper, by a small client of our own.
+//! ZooKeeper, through a small client written for Polyflake.
 //!
 //! Each record is a znode below `/polyflake/NAMESPACE/`. A change is one transaction that checks the version
-//! of the guard and sets the record. Nothing is ephemeral: expiry is in the record, so that a holder whose lease ran out reads like in
-//! every other store. The time is the leader's, from the `mtime` of what was written.
+//! of the guard and sets the record. Nothing is ephemeral: the expiry is in the record, so that an expired
+//! lease reads the same as in every other store. The time is the leader's, from the `mtime` of the znode that
+//! was written.
 //!
-//! A server may read what is old by now. So the reads that an answer is based on come after a write on the same session,
-//! of `/polyflake` itself: it tells the time, a majority has it, and what the session reads then is at least as new.
-//! They are not at one instant, but in order: the guard first. Records that are changed later are found by the transaction that
-//! would change them.
+//! A server may return old data. For this reason, the reads that an answer is based on come after a write on
+//! the same session, to `/polyflake` itself. This write returns the time, and a majority has it, so the
+//! session then reads data at least as new. The reads are not at one instant, but in order, with the guard
+//! first. If records change later, the transaction that would change them finds out.
 
 mod client;
 mod jute;
@@ -20,32 +21,32 @@ use self::jute::{Answer, Op};
 use crate::store::StoreError;
 use crate::url::Address;
 
-/// It loses nothing that it acknowledged, so there is one life of it.
+/// ZooKeeper loses nothing that it acknowledged, so it has only one incarnation.
 const INCARNATION: &str = "zookeeper";
 
-/// How often a transaction is tried whose znodes others change at the same time.
+/// How many times a transaction is tried if others change its znodes at the same time.
 const ROUNDS: usize = 8;
 
 /// Leases, counters and sequences in ZooKeeper.
 #[derive(Debug)]
 pub struct ZookeeperStore {
     client: Client,
-    /// The chroot: of all paths the first part.
+    /// The chroot, which is the first part of all paths.
     chroot: String,
 }
 
-/// What is found after a write that makes reads fresh.
+/// The results of reads after a write that makes them fresh.
 struct Fresh {
     now_ms: u64,
     answers: Vec<Result<Answer, Conflict>>,
 }
 
 impl ZookeeperStore {
-    /// Connects at the first call.
+    /// Creates the store, which connects at the first call.
     ///
     /// # Errors
     ///
-    /// A user's name with a colon.
+    /// Fails if the user's name has a colon.
     pub fn new(address: &Address) -> Result<Self, StoreError> {
         let client = Client::new(address);
         if address.user().is_some_and(|it| it.contains(':')) {
@@ -66,7 +67,7 @@ impl ZookeeperStore {
         Op::Create(path.into(), data.into(), self.client.access())
     }
 
-    /// Reads what is as new as this call.
+    /// Reads data that is at least as new as this call.
     async fn read(&mut self, reads: &[Op]) -> Result<Fresh, StoreError> {
         let top = self.top();
         let mut ops = vec![Op::Set(top.clone(), String::new(), None)];
@@ -77,7 +78,7 @@ impl ZookeeperStore {
                 let answers = answers.collect();
                 return Ok(Fresh { now_ms: stat.mtime_ms, answers });
             }
-            // Nothing of ours is there, and nothing will be left.
+            // None of Polyflake's znodes exists, and none will be left.
             let set = Op::Set(top.clone(), String::new(), None);
             let ops = [self.create(&top, ""), set, Op::Delete(top.clone(), None)];
             match self.client.multi(&ops).await?.as_deref() {
@@ -86,7 +87,7 @@ impl ZookeeperStore {
                     return Ok(Fresh { now_ms: stat.mtime_ms, answers });
                 }
                 Err(Conflict::Absent) => return Err(self.no_chroot()),
-                // Others made it.
+                // Others created the znode.
                 _ => {}
             }
         }
@@ -108,10 +109,10 @@ impl ZookeeperStore {
     }
 }
 
-/// What a znode has, and its version.
+/// A znode's data, and its version.
 type Found = (Vec<u8>, i32);
 
-/// `None`: it is not there.
+/// Returns the next answer's znode, or `None` if the znode does not exist.
 fn found(answers: &mut impl Iterator<Item = Result<Answer, Conflict>>) -> Option<Found> {
     match answers.next() {
         Some(Ok(Answer::Data(data, stat))) => Some((data, stat.version)),

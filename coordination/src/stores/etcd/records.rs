@@ -1,5 +1,6 @@
-//! Records in etcd: one key each, `polyflake/NAMESPACE/KIND/GROUP/RECORD`. A change is one transaction that compares the value
-//! that was read, byte for byte: unlike revisions, versions are never used again, not even after a restore.
+//! Records in etcd: one key each, `polyflake/NAMESPACE/KIND/GROUP/RECORD`. A change is one transaction that
+//! compares the value that was read, byte for byte. Unlike revisions, versions are never used again, not even
+//! after a restore.
 
 use std::collections::BTreeMap;
 
@@ -13,27 +14,27 @@ use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Rec
 use crate::store::StoreError;
 use crate::stores::keyed::{self, Changed, Next, ROUNDS};
 
-/// How many keys are listed at once.
+/// How many keys are listed at a time.
 const PAGE: usize = 500;
 
-/// How many keys are remembered.
+/// How many values are remembered.
 const MOST_KNOWN: usize = 512;
 
 fn prefix(group: &Group) -> String {
     format!("{PREFIX}{}/{}/{}/", group.namespace, group.kind, keyed::escaped(&group.name))
 }
 
-/// The former version's key in the place of a group.
+/// Returns the former version's key in the place of a group.
 fn former(Group { namespace, kind, name }: &Group) -> Option<String> {
     match kind {
         Kind::Space => Some(format!("{PREFIX}{namespace}/{name}/space")),
         Kind::Counter => Some(format!("{PREFIX}{namespace}/counters/{name}")),
-        // Names were not escaped: one with a slash may be the key of a record.
+        // The former version did not escape names, so a name with a slash may be the key of a record.
         Kind::Sequences => (!name.contains('/')).then(|| format!("{PREFIX}{namespace}/sequences/{name}")),
     }
 }
 
-/// Checks that a key has this value, or does not exist.
+/// Returns a check that a key has this value, or does not exist.
 fn compare(key: &str, value: Option<&String>) -> Value {
     let key = STANDARD.encode(key);
     match value {
@@ -46,7 +47,7 @@ fn compare(key: &str, value: Option<&String>) -> Value {
 type Pairs = BTreeMap<String, String>;
 
 impl EtcdStore {
-    /// One transaction: whether its comparisons held, and everything that it read.
+    /// Sends one transaction. Returns whether its comparisons held, and everything that it read.
     async fn ask(&mut self, body: &Value) -> Result<(bool, Answer<Pairs>), StoreError> {
         let Reply { header, succeeded, responses, now_ms } = self.txn(body).await?;
         let pairs = responses.into_iter().filter_map(|it| it.response_range).flat_map(|it| it.kvs);
@@ -55,7 +56,8 @@ impl EtcdStore {
         Ok((succeeded, Answer { now_ms, incarnation: header.cluster_id, value }))
     }
 
-    /// So that a change of these needs no reading first. Unreadable ones may have been repaired by then.
+    /// Remembers these values, so that a change to them need not read first. Unreadable values may have been
+    /// repaired by then.
     fn remember(&mut self, pairs: &Pairs) {
         if self.known.len() >= MOST_KNOWN {
             self.known.clear();
@@ -81,7 +83,7 @@ impl EtcdStore {
         let (key, guard_key) = (format!("{prefix}{name}"), guard.map(|it| format!("{prefix}{it}")));
         let keys: Vec<_> = [&key].into_iter().chain(&guard_key).collect();
         let reads: Vec<_> = keys.iter().map(|key| range(key, None, &json!({}))).collect();
-        // It may be old: good enough for a change that compares it, and for nothing else.
+        // The value may be old. It is good enough for a change that compares it, and for nothing else.
         let known = keys.iter().map(|&key| Some((key.clone(), self.known.remove(key)?)));
         let known = known.collect::<Option<_>>();
         let mut there = known.map(|value| (false, Answer { now_ms: 0, incarnation: String::new(), value }));
@@ -183,7 +185,7 @@ impl Store for EtcdStore {
             for key in keys.keys() {
                 let group = key.strip_prefix(&prefix).and_then(|it| it.split_once('/'));
                 from = match group {
-                    // The others of the group are passed over.
+                    // Skip the other keys of the group.
                     Some((group, _)) => format!("{prefix}{group}0"),
                     None => format!("{key}\0"),
                 };

@@ -1,4 +1,5 @@
-//! Records. Their names are compared byte by byte: MySQL and MariaDB have no common collation that would do so.
+//! Records in MySQL and MariaDB. Their names are compared byte by byte, for which the two have no common
+//! collation.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,7 +15,7 @@ use crate::stores::sql::counters::Value;
 use crate::stores::sql::records::{self, Class, Client, Dialect, FORMER, TABLE};
 use crate::stores::sql::{bigint, read_only};
 
-/// As `polyflake schema mysql` prints it.
+/// The statements that `polyflake schema mysql` prints.
 pub(in crate::stores) const DDL: &str = "\
 CREATE TABLE IF NOT EXISTS polyflake_records (
     namespace VARBINARY(64) NOT NULL COMMENT 'From the store''s address',
@@ -30,7 +31,7 @@ CREATE TABLE IF NOT EXISTS polyflake_records (
 ) ENGINE=InnoDB COMMENT 'Polyflake: leases of nodes, counters and sequences';
 ";
 
-/// For an account that has no other privileges. With PROCESS, it sees the replicas.
+/// The privileges of an account that has no others. With PROCESS, it sees the replicas.
 pub(in crate::stores) const GRANTS: &str = "\
 GRANT SELECT, INSERT, UPDATE ON polyflake_records TO polyflake@'%';
 GRANT PROCESS ON *.* TO polyflake@'%';
@@ -42,9 +43,10 @@ pub(super) struct Ready {
     pub(super) facts: Facts,
     /// An expression for the server's incarnation.
     incarnation: &'static str,
-    /// The server that answered the last read. A change only takes effect there: changes return nothing but a number.
+    /// The server that answered the last read. A change takes effect only there, since changes return nothing
+    /// but a number.
     seen: String,
-    /// The value of [`IN_SESSION`] on that server, if it is set: only MariaDB needs it.
+    /// The value of [`IN_SESSION`] on that server, if it is set. Only MariaDB needs it.
     in_session: Option<String>,
     /// When the last read was answered.
     seen_ms: i64,
@@ -69,13 +71,13 @@ macro_rules! mariadb {
     };
 }
 
-/// `Uptime` counts whole seconds from the server's start to the statement's, as `UNIX_TIMESTAMP()` does. Its `server_uid` may
-/// be the same as that of another server with the same port and network address.
+/// `Uptime` counts whole seconds from the server's start to the statement's, as `UNIX_TIMESTAMP()` does.
+/// `server_uid` may be the same as that of another server with the same port and network address.
 const MARIADB: &str = mariadb!(since!());
 
-/// Finding `Uptime` takes many times as long as a change, so a change compares the value that the session found. A session ends
-/// with the server's process, and its variables with it. A proxy that continues in another session finds another value there,
-/// or none.
+/// Finding `Uptime` takes many times as long as a change, so a change compares the value that the session
+/// found. A session and its variables end with the server's process. A proxy that continues in another
+/// session finds another value there, or none.
 const FIND: &str = concat!("SET @polyflake_since = ", since!());
 const IN_SESSION: &str = mariadb!("@polyflake_since");
 
@@ -93,7 +95,7 @@ macro_rules! cluster {
 const CLUSTER_OF_MARIADB: &str = cluster!("information_schema");
 const CLUSTER_OF_MYSQL: &str = cluster!("performance_schema");
 
-/// By names in lower case.
+/// The values by names in lower case.
 type Settings = BTreeMap<String, String>;
 
 fn get<'a>(settings: &'a Settings, name: &str) -> &'a str {
@@ -104,7 +106,8 @@ fn is_on(settings: &Settings, name: &str) -> bool {
     matches!(get(settings, name), "ON" | "1")
 }
 
-/// Each change has a condition on the server itself, which differs on a replica that replays the statement.
+/// Refuses to work with logged statements. Each change has a condition on the server itself, which differs on
+/// a replica that replays the statement.
 fn refuse_statements(settings: &Settings) -> Result<(), StoreError> {
     if is_on(settings, "log_bin") && get(settings, "binlog_format") == "STATEMENT" {
         let text =
@@ -126,7 +129,7 @@ fn judge_for_rows(settings: &Settings, is_durability_none: bool) -> Result<(), S
     refuse_statements(settings)
 }
 
-/// Checks whether a server with these variables and this state is suitable, and what they show.
+/// Checks whether a server with these variables and this state is suitable, and returns what they reveal.
 fn judge(settings: &Settings, dumps: u64, is_durability_none: bool) -> Result<Ready, StoreError> {
     let get = |name| get(settings, name);
     let number = |name| get(name).parse().unwrap_or(0_u64);
@@ -134,7 +137,7 @@ fn judge(settings: &Settings, dumps: u64, is_durability_none: bool) -> Result<Re
     let is_mysql = settings.contains_key("server_uuid");
     let is_cluster = is_on("wsrep_on") && !matches!(get("wsrep_provider"), "" | "none");
     let has_log = is_on("log_bin");
-    // MariaDB shows that it was restarted, MySQL does not.
+    // MariaDB shows that it was restarted, but MySQL does not.
     let syncs_log = !has_log || get("sync_binlog") == "1";
     if !is_durability_none {
         // MariaDB's 3 is as safe as 1.
@@ -172,14 +175,15 @@ fn judge(settings: &Settings, dumps: u64, is_durability_none: bool) -> Result<Re
     Ok(Ready { facts, incarnation, seen: String::new(), in_session: None, seen_ms: 0, is_cluster })
 }
 
-/// Whether two incarnations belong to one server that was at most restarted, and whether it was.
+/// Returns whether a server was restarted between two incarnations, or `None` if they belong to different
+/// servers.
 fn is_restarted(before: &str, now: &str) -> Option<bool> {
     let split = |text: &str| -> Option<(String, u64)> {
         let (server, since) = text.rsplit_once(" since ")?;
         Some((server.into(), since.parse().ok()?))
     };
     let ((one, before), (other, now)) = (split(before)?, split(now)?);
-    // Both are whole seconds, so their difference may vary by one.
+    // Both times are whole seconds, so their difference may vary by one.
     (one == other).then_some(before.abs_diff(now) > 1)
 }
 
@@ -188,7 +192,7 @@ impl Ready {
         self.seen_ms = now_ms;
         incarnation.clone_into(&mut self.seen);
         match &self.in_session {
-            // Another server answered than the one with that session, or its clock was set.
+            // Another server answered than the one with that session, or the server's clock was set.
             Some(found) if is_restarted(found, incarnation) != Some(false) => self.in_session = None,
             Some(_) => {}
             None => self.in_session = Some(incarnation.to_owned()),
@@ -217,7 +221,7 @@ async fn settings(connection: &mut Conn, statements: &[&str]) -> Result<Settings
     Ok(settings)
 }
 
-/// For other systems' tables.
+/// Checks a server for other systems' tables.
 pub(super) async fn check_for_rows(connection: &mut Conn, is_durability_none: bool) -> Result<(), Fault> {
     Ok(judge_for_rows(&settings(connection, &[VARIABLES]).await?, is_durability_none)?)
 }
@@ -225,7 +229,7 @@ pub(super) async fn check_for_rows(connection: &mut Conn, is_durability_none: bo
 pub(super) async fn check(connection: &mut Conn, is_durability_none: bool) -> Result<Ready, Fault> {
     let settings = settings(connection, &[VARIABLES, STATUS]).await?;
     let statement = format!(
-        // Without the privilege PROCESS, none are visible.
+        // Without the privilege PROCESS, no replicas are visible.
         "SELECT (SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'), \
          (SELECT MIN(TABLE_NAME) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
          AND TABLE_NAME IN ('{}')), \
@@ -261,7 +265,8 @@ pub(super) async fn check(connection: &mut Conn, is_durability_none: bool) -> Re
     Ok(ready)
 }
 
-/// With a `?` for each value, in the order in which the statement has them.
+/// Returns a statement with a `?` for each value, and the values in the order in which the statement has
+/// them.
 fn positional(statement: &str, values: &[Value<'_>]) -> (String, Params) {
     let mut parts = statement.split('?');
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -306,7 +311,7 @@ impl Client for Open {
             reads_first: true,
             share: " LOCK IN SHARE MODE",
             unless_there: "",
-            // The condition holds; a time is never 0.
+            // The condition always holds, since a time is never 0.
             version: [format!("IF(LAST_INSERT_ID({NOW}) = 0, 0, "), ")".into()],
             sum: ["LAST_INSERT_ID(", ")"],
             returns: false,
@@ -321,7 +326,7 @@ impl Client for Open {
         match *code {
             ABSENT => Class::Absent,
             1044 | 1142 => Class::Denied,
-            // The first one belongs to any option that forbids a statement.
+            // Code 1290 stands for any option that forbids a statement.
             1290 if !message.contains("read-only") => Class::Other,
             1290 | 1792 | 1836 => Class::ReadOnly,
             _ => Class::Other,
@@ -337,8 +342,8 @@ impl Client for Open {
         rows.iter().map(row).collect()
     }
 
-    /// The time or the sum arrives with the answer, in place of a new row's number. With a sum, the time is that of the last
-    /// read.
+    /// Changes a row. The time or the sum arrives with the answer, in place of a new row's number. With a
+    /// sum, the time is that of the last read.
     async fn change(
         &mut self,
         statement: &str,
@@ -349,14 +354,14 @@ impl Client for Open {
         match self.connection.exec_drop(statement, values).await {
             Ok(()) if self.connection.affected_rows() > 0 => {}
             Ok(()) | Err(Error::Server(ServerError { code: DUPLICATE, .. })) => {
-                // Perhaps the session's value is the reason: the next read shows that.
+                // Perhaps the session's value is the reason. The next read shows that.
                 self.ready.iter_mut().for_each(|ready| ready.in_session = None);
                 return Ok(None);
             }
             Err(error) => return Err(error.into()),
         }
         let returned = match self.connection.last_insert_id() {
-            // If a change ran a trigger, its number is missing, but the session has it.
+            // If a change ran a trigger, the answer lacks the number, but the session has it.
             None => self.connection.query_first("SELECT LAST_INSERT_ID()").await?,
             returned => returned,
         };

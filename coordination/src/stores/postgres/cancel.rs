@@ -1,7 +1,8 @@
 //! Asks a server to stop a statement.
 //!
-//! The client's own way closes the connection at once. `PgBouncer` then forgets the statement it should cancel, and its version
-//! 1.18 exits ("bad client state"). So this one waits until the other side closes it.
+//! The client's own way closes the connection at once. `PgBouncer` then forgets the statement that it should
+//! cancel, and its version 1.18 exits ("bad client state"). For this reason, this module waits until the
+//! other side closes the connection.
 
 use core::future::{Ready, ready as at_once};
 use core::task::{Context, Poll, ready};
@@ -17,7 +18,7 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 use tokio_postgres::{CancelToken, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// Returns once the server, or a pooler before it, has received the request. `config`: for one host.
+/// Returns once the server, or a pooler before it, has received the request. `config` is for a single host.
 pub(super) async fn cancel(token: &CancelToken, config: &Config, tls: MakeRustlsConnect) -> io::Result<()> {
     let port = config.get_ports().first().copied().unwrap_or(5432);
     let name = match config.get_hosts().first() {
@@ -54,7 +55,7 @@ async fn send<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     sent.map_err(io::Error::other)
 }
 
-/// A stream that is not shut down from this side: it waits until the other side does that.
+/// A stream that this side does not shut down: it waits until the other side does.
 struct Lingering<S>(S);
 
 impl<S: AsyncRead + Unpin> AsyncRead for Lingering<S> {
@@ -92,16 +93,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<S> {
     }
 }
 
-/// The process that the connection was told, which the client shows only in a request to stop it.
+/// Returns the process that was named on connecting. The client reveals it only in a request to stop a
+/// statement.
 pub(super) async fn process_of(token: &CancelToken) -> Option<i32> {
     let mut request = Kept(Vec::new());
     token.cancel_query_raw(&mut request, NoServer).await.ok()?;
-    // It ends with the process and a secret.
+    // The request ends with the process and a secret.
     let (_, [a, b, c, d, ..]) = request.0.split_last_chunk::<8>()?;
     Some(i32::from_be_bytes([*a, *b, *c, *d]))
 }
 
-/// Keeps what the client writes, and sends it to nobody. Answers yes to a request for TLS.
+/// Keeps the bytes that the client writes, and sends them to nobody. Answers yes to a request for TLS.
 struct Kept(Vec<u8>);
 
 impl AsyncRead for Kept {

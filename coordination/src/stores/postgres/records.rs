@@ -11,7 +11,7 @@ use crate::stores::sql::counters::Value;
 use crate::stores::sql::records::{self, Class, Client, Dialect, FORMER, TABLE};
 use crate::stores::sql::{read_only, whole};
 
-/// As `polyflake schema postgres` prints it.
+/// The statements that `polyflake schema postgres` prints.
 const DDL: &str = "\
 CREATE TABLE IF NOT EXISTS public.polyflake_records (
     namespace text COLLATE \"C\" NOT NULL,
@@ -35,7 +35,7 @@ COMMENT ON COLUMN public.polyflake_records.text IS 'The rest, as JSON';
 COMMENT ON COLUMN public.polyflake_records.updated_at IS 'For people';
 ";
 
-/// For a role that has no other privileges.
+/// The privileges of a role that has no others.
 const GRANTS: &str = "\
 GRANT USAGE ON SCHEMA public TO polyflake;
 GRANT SELECT, INSERT, UPDATE ON public.polyflake_records TO polyflake;
@@ -49,17 +49,17 @@ macro_rules! durable {
     };
 }
 
-/// Acknowledged writes must be on disk, including those of synchronous standbys. Only for this transaction, since a pooler then
-/// gives the connection to others.
+/// Makes acknowledged writes durable: they must be on disk, including on synchronous standbys. The setting
+/// applies only to this transaction, since a pooler gives the connection to others afterwards.
 pub(super) const DURABLE: &str = durable!();
 
-/// As [`DURABLE`], and a lock that nobody releases does not hold up this call.
+/// Like [`DURABLE`], and also limits how long this call waits for a lock that nobody releases.
 const SETUP: &str =
     concat!("WITH setup AS MATERIALIZED (SELECT ", durable!(), ", set_config('lock_timeout', '1s', true)) ");
 
-/// [`DDL`] and [`GRANTS`] for a schema.
+/// Returns [`DDL`] and [`GRANTS`] for a schema.
 pub(in crate::stores) fn schema(name: &str) -> (String, String) {
-    // As statements name it: upper and lower case differ.
+    // Quoted as in statements, where upper and lower case differ.
     let named = if name == PUBLIC { name.to_owned() } else { format!("\"{name}\"") };
     (DDL.replace(PUBLIC, &named), GRANTS.replace(PUBLIC, &named))
 }
@@ -80,10 +80,11 @@ impl PostgresStore {
     }
 }
 
-/// Checks whether this server is suitable, and what it shows.
+/// Checks whether this server is suitable, and returns what it reveals.
 pub(super) async fn check(open: &mut Open, schema: &str, is_durability_none: bool) -> Result<Ready, Fault> {
     let former = FORMER.join("', '");
-    // A role without privileges sees that there are replicas, but not their state. If none is synchronous, it knows that.
+    // A role without privileges sees that there are replicas, but not their state. If none is synchronous,
+    // the role knows that.
     let statement = format!(
         "SELECT current_setting('fsync'), CASE WHEN pg_is_in_recovery() THEN NULL ELSE \
          substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) <> '00000001' \
@@ -114,7 +115,7 @@ pub(super) async fn check(open: &mut Open, schema: &str, is_durability_none: boo
         })
         .into());
     }
-    // A crash empties it without anybody noticing.
+    // A crash would empty the table without anybody noticing.
     if row.try_get(4)? {
         let text = format!("the table {schema}.{TABLE} is unlogged: ALTER TABLE {schema}.{TABLE} SET LOGGED");
         return Err(StoreError::Refused(text).into());
@@ -220,7 +221,7 @@ impl Store for PostgresStore {
         self.ask(async |open| records::read_each(open, groups, name).await).await
     }
 
-    /// Each is its own transaction, and all are sent before the first is answered.
+    /// Each write is its own transaction, and all are sent before the first is answered.
     async fn write_each(&mut self, writes: &[Write]) -> Result<Vec<Answer<Outcome>>, StoreError> {
         self.ask(async |open| {
             let dialect = open.dialect();
@@ -232,7 +233,7 @@ impl Store for PostgresStore {
             for (write, changed) in writes.iter().zip(open.query_each(sent).await?) {
                 answers.push(match changed.map(|rows| rows.first().map(row)) {
                     Ok(Some(row)) => row?.answer(Outcome::Written)?,
-                    // Writing it alone finds out why.
+                    // Writing the record alone shows why.
                     _ => records::write(open, write).await?,
                 });
             }

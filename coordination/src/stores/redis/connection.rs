@@ -1,6 +1,7 @@
-//! Connections to one server, to the master that Sentinels name, or to the servers of a Cluster.
+//! Connects to a single server, to the master that Sentinel reports, or to a cluster.
 //!
-//! A silent host must not use up an attempt: each gets a share, and the next attempt starts with the next host.
+//! A silent host must not use up an attempt. Each host gets a share of it, and the next attempt starts with
+//! the next host.
 
 use core::time::Duration;
 use std::collections::HashMap;
@@ -19,7 +20,7 @@ use crate::local::Clocks;
 use crate::store::StoreError;
 use crate::url::Scheme;
 
-/// How often a command follows a Cluster's servers to another one.
+/// How many times a command follows a cluster's redirections.
 const REDIRECTIONS: u32 = 4;
 /// A command that every user may run.
 const PROBE: &str = "TIME";
@@ -27,11 +28,11 @@ const PROBE: &str = "TIME";
 /// A host and its port.
 pub(super) type Place = (String, u16);
 
-/// The servers that were needed so far: several in a Cluster.
+/// The connections to the servers that were needed so far, which may be several in a cluster.
 pub(super) struct Connection {
     pub(super) entrance: Place,
     servers: HashMap<Place, Server>,
-    /// The places of keys in a Cluster.
+    /// The places of keys in a cluster.
     homes: HashMap<String, Place>,
     /// The server that answered last.
     answered: Place,
@@ -48,12 +49,13 @@ impl Connection {
         self.homes.get(key).unwrap_or(&self.entrance).clone()
     }
 
-    /// Whether the server for a key, as far as it is known, keeps what a counter needs.
+    /// Returns true if the server for a key, as far as that server is known, keeps everything that a counter
+    /// needs.
     pub(super) fn is_checked(&self, key: &str) -> bool {
         self.servers.get(&self.home(key)).is_some_and(|it| it.is_checked)
     }
 
-    /// The last server that answered does.
+    /// Notes that the last server that answered keeps everything that a counter needs.
     pub(super) fn set_checked(&mut self) {
         if let Some(server) = self.servers.get_mut(&self.answered) {
             server.is_checked = true;
@@ -62,7 +64,7 @@ impl Connection {
 }
 
 impl RedisStore {
-    /// The connection, and whether it is new.
+    /// Returns the connection, and whether it is new.
     pub(super) async fn connection(&mut self, key: &str) -> Result<(Connection, bool), StoreError> {
         match self.kept(key).await {
             Some(it) => Ok((it, false)),
@@ -70,7 +72,8 @@ impl RedisStore {
         }
     }
 
-    /// The present connection. If nobody has used it for longer than between renewals, it may be dead without notice.
+    /// Returns the present connection. If nobody has used it for longer than the time between renewals, it
+    /// may be dead without notice.
     async fn kept(&mut self, key: &str) -> Option<Connection> {
         let mut connection = self.connection.take()?;
         let home = connection.home(key);
@@ -107,7 +110,7 @@ impl RedisStore {
         Err(if is_later { self.unreachable(&text) } else { self.refused(&text) })
     }
 
-    /// The server at a host of the address; of a Sentinel the master that it names.
+    /// Returns the server at a host of the address, or the master if the host is a Sentinel.
     async fn enter(&self, host: &Place) -> Result<(Place, Server), (bool, String)> {
         let path = self.address.path();
         let (master, database) = match self.address.scheme() {
@@ -152,7 +155,7 @@ impl RedisStore {
         Ok(Server { connection, used_ms: Clocks.elapsed_ms(), is_checked: false })
     }
 
-    /// A connection that has answered: a host may accept one and then stay silent.
+    /// Returns a connection that has answered: a host may accept a connection and then stay silent.
     async fn dial(
         &self,
         (host, port): &Place,
@@ -170,7 +173,7 @@ impl RedisStore {
             Some(certificates) => Client::build_with_tls(info, certificates.clone())?,
             None => Client::open(info)?,
         };
-        // Here the share is the limit; afterwards the caller's is.
+        // The share is the limit here. Afterwards, the caller has its own limit.
         let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let answered = async {
             let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
@@ -186,12 +189,12 @@ impl RedisStore {
             .unwrap_or_else(|_| Err(failure(format!("no answer within {} ms{hint}", share.as_millis()))))
     }
 
-    /// How long one of the hosts may take: together, they leave part of an attempt.
+    /// Returns how long each host may take. Together, the hosts leave part of an attempt.
     fn share(&self) -> Duration {
         self.address.attempt() / u32::try_from(self.address.hosts().len() + 1).unwrap_or(u32::MAX)
     }
 
-    /// The server at a place, on a new connection if there is none.
+    /// Returns the server at a place, on a new connection if there is none.
     pub(super) async fn server_of<'a>(
         &self,
         connection: &'a mut Connection,
@@ -264,7 +267,7 @@ impl RedisStore {
         }
     }
 
-    /// Runs a script several times, in one go if one server has all keys.
+    /// Runs a script several times, at once if one server has all keys.
     pub(super) async fn scripts(
         &self,
         connection: &mut Connection,
@@ -283,7 +286,7 @@ impl RedisStore {
             server.used_ms = Clocks.elapsed_ms();
             connection.answered = home;
             let values: Result<_, RedisError> = values.into_iter().map(Value::extract_error).collect();
-            // If it does not know the script, each is run by itself.
+            // If the server does not know the script, each call is sent by itself.
             if !values.as_ref().is_err_and(|e| e.code() == Some("NOSCRIPT")) {
                 return values;
             }
@@ -295,20 +298,20 @@ impl RedisStore {
         Ok(values)
     }
 
-    /// How many replicas have the last call's writes. It asks on the same connection: servers differ in whether the answer
-    /// includes other clients' writes.
+    /// Returns how many replicas have the last call's writes. Asks on the same connection, since servers
+    /// differ in whether the answer includes other clients' writes.
     pub(super) async fn confirmed(&self, connection: &mut Connection) -> Result<u32, RedisError> {
         let mut wait = redis::cmd("WAIT");
         wait.arg(self.address.replicas).arg(self.wait_ms());
         let answered = connection.answered.clone();
         match self.send_to(connection, &answered, &wait).await {
-            // It is a replica now: nobody confirmed its earlier writes.
+            // The server is a replica now, so nobody confirmed its earlier writes.
             Err(e) if e.detail().is_some_and(|it| it.contains("cannot be used with replica")) => Ok(0),
             result => Ok(u32::from_redis_value(result?)?),
         }
     }
 
-    /// It ends before the caller gives up the attempt.
+    /// Returns how long to wait for replicas. This ends before the caller gives up the attempt.
     pub(super) fn wait_ms(&self) -> u64 {
         (self.address.ttl_ms / 12).min(1_000)
     }
@@ -324,7 +327,7 @@ fn failure(text: String) -> RedisError {
     io::Error::other(text).into()
 }
 
-/// `HOST:PORT`, as a Cluster's servers name one another. A server leaves out its own host.
+/// Reads `HOST:PORT`, as a cluster's servers name one another. A server leaves out its own host.
 pub(super) fn read_place(text: &str, answering: &Place) -> Option<Place> {
     let (host, port) = text.rsplit_once(':')?;
     let host = if matches!(host, "" | "?") { &answering.0 } else { host };

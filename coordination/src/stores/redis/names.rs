@@ -1,5 +1,5 @@
-//! The names of a namespace's keys. Redis can only list all of its keys, which SCAN reads in pieces, without keeping others
-//! waiting.
+//! The names of a namespace's keys. Redis can only list all keys that it has. SCAN reads them in pieces, so
+//! that other clients need not wait.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::url::Scheme;
 const PIECE: u32 = 1000;
 
 impl RedisStore {
-    /// The part between `polyflake:{NAMESPACE/START` and `end` in the keys that have both.
+    /// Returns the part between `polyflake:{NAMESPACE/START` and `end` in the keys that have both.
     pub(super) async fn names(
         &mut self,
         namespace: &str,
@@ -30,7 +30,7 @@ impl RedisStore {
         Ok(keys.into_iter().filter_map(name).collect())
     }
 
-    /// The keys that match a pattern, on all masters. A key may occur twice.
+    /// Returns the keys that match a pattern, on all masters. A key may occur twice.
     async fn keys(&self, connection: &mut Connection, pattern: &str) -> Result<Vec<String>, RedisError> {
         let mut keys = Vec::new();
         for place in self.masters(connection).await? {
@@ -40,7 +40,7 @@ impl RedisStore {
                 scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(PIECE);
                 let value = self.send_to(connection, &place, &scan).await?;
                 let (next, piece): (u64, Vec<Value>) = redis::from_redis_value(value)?;
-                // Others' keys may not be text.
+                // Other programs' keys may not be text.
                 keys.extend(piece.into_iter().filter_map(|key| String::from_redis_value(key).ok()));
                 cursor = next;
                 if cursor == 0 {
@@ -51,7 +51,7 @@ impl RedisStore {
         Ok(keys)
     }
 
-    /// The places of keys: in a Cluster, all masters.
+    /// Returns the places of keys: in a cluster, all masters.
     async fn masters(&self, connection: &mut Connection) -> Result<Vec<Place>, RedisError> {
         let entrance = connection.entrance.clone();
         if self.address.scheme() != Scheme::RedisCluster {
@@ -64,8 +64,9 @@ impl RedisStore {
     }
 }
 
-/// A line of CLUSTER NODES: `ID HOST:PORT@BUS,NAME FLAGS MASTER PING PONG EPOCH LINK SLOTS`. A master without slots has no
-/// keys. A failed master with slots is asked too: a list without its keys would be wrong.
+/// Reads a line of CLUSTER NODES: `ID HOST:PORT@BUS,NAME FLAGS MASTER PING PONG EPOCH LINK SLOTS`. A master
+/// without slots has no keys. A failed master with slots is asked too: a list without its keys would be
+/// wrong.
 fn master(line: &str, answering: &Place) -> Option<Place> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let &[_, place, flags, _, _, _, _, _, _, ..] = &*words else { return None };

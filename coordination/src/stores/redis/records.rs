@@ -14,8 +14,8 @@ use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Rec
 use crate::store::StoreError;
 use crate::url::Scheme;
 
-/// Precedes each script. A plain search takes a fraction of the time of a search by pattern. Numbers stay texts, in digits
-/// without leading zeros: Lua's numbers are exact only up to 2^53.
+/// Precedes each script. A plain search takes a fraction of the time of a search by pattern. Numbers stay
+/// texts, as digits without leading zeros, since Lua's numbers are exact only up to 2^53.
 macro_rules! script {
     ($body:literal) => {
         concat!(
@@ -47,7 +47,7 @@ macro_rules! script {
     };
 }
 
-/// What remains of the group after the server restarts, and what the server does if memory is short.
+/// Reads what remains of the group after the server restarts, and what the server does if memory is short.
 const CHECK: &str = script!(
     "
     local policy = string.match(redis.call('INFO', 'memory'), 'maxmemory_policy:([%w-]+)')
@@ -65,7 +65,8 @@ const READ: &str = script!(
     return answer('read', found)"
 );
 
-/// Arguments: name, expected version, the guard's name and version, and the new record. A record that must not exist is empty.
+/// Arguments: the name, the expected version, the guard's name and version, and the new record. The expected
+/// version is empty if the record must not exist.
 const WRITE: &str = script!(
     "
     local there, guard = find(ARGV[1]), find(ARGV[3])
@@ -76,8 +77,8 @@ const WRITE: &str = script!(
     return answer('written')"
 );
 
-/// Arguments: name, new version, text, the lowest and the highest number, and the addend. An addition that already happened is
-/// written again, unchanged, so that replicas can confirm it.
+/// Arguments: the name, the new version, the text, the lowest and the highest number, and the addend. An
+/// addition that already happened is written again, unchanged, so that replicas can confirm it.
 const ADD: &str = script!(
     "
     local there, name = find(ARGV[1]), ARGV[1]
@@ -97,7 +98,7 @@ fn key(group: &Group) -> String {
     format!("polyflake:{{{}/{}/{}}}", group.namespace, group.kind, group.name)
 }
 
-/// Its key in the former edition.
+/// Returns the group's key in the former edition.
 fn former_key(group: &Group) -> String {
     let Group { namespace, kind, name } = group;
     match kind {
@@ -109,7 +110,7 @@ fn former_key(group: &Group) -> String {
 /// How many scripts are sent before the first answer is read.
 const MOST_AT_ONCE: usize = 64;
 
-/// The arguments of [`WRITE`].
+/// Returns the arguments of [`WRITE`].
 fn texts_of(write: &Write) -> [String; 7] {
     let Write { name, expected, guard, new, .. } = write;
     let text = |version: Option<u64>| version.map(|it| it.to_string()).unwrap_or_default();
@@ -128,7 +129,7 @@ fn texts_of(write: &Write) -> [String; 7] {
 /// A record's version, number and text, as far as they exist.
 type Fields = [Option<String>; 3];
 
-/// A record that another client wrote or changed.
+/// The record was written or changed by another client.
 struct Unreadable;
 
 fn read_record(fields: Fields) -> Result<Option<Record>, Unreadable> {
@@ -148,7 +149,7 @@ fn read_records(value: Value) -> Result<Vec<Option<Record>>, Unreadable> {
     all.into_iter().map(|fields| read_record(fields.try_into().map_err(|_| Unreadable)?)).collect()
 }
 
-/// All fields of a hash. Others' fields are left alone.
+/// Reads all fields of a hash. Skips fields that Polyflake did not write.
 fn read_hash(value: Value) -> Result<Named, Unreadable> {
     let mut fields: HashMap<String, String> = HashMap::from_redis_value(value).map_err(|_| Unreadable)?;
     let names: Vec<String> =
@@ -161,7 +162,7 @@ fn read_hash(value: Value) -> Result<Named, Unreadable> {
     names.into_iter().map(record).collect()
 }
 
-/// The second replication ID distinguishes a server that took over from another one.
+/// Returns the incarnation. The second replication ID tells a server that took over from any other server.
 fn incarnation(run: &str, life: &str, before: &str) -> String {
     let took_over = if before.bytes().all(|it| it == b'0') { "" } else { TOOK_OVER };
     format!("{run}/{life}{took_over}")
@@ -219,7 +220,7 @@ impl RedisStore {
             self.replicas = replicas.saturating_sub(self.address.replicas.into());
             answers.push(Answer { now_ms, incarnation, value: reply });
         }
-        // For one server: it comes after all of them.
+        // A single server has all groups, and this request comes after all of the writes.
         if answers.iter().any(|answer| answer.value.status == "written") {
             self.confirm(&mut connection).await?;
         }
@@ -227,7 +228,7 @@ impl RedisStore {
         Ok(answers)
     }
 
-    /// Whether one server holds everything at this address.
+    /// Returns true if one server holds everything at this address.
     fn is_one_server(&self) -> bool {
         self.address.scheme() != Scheme::RedisCluster
     }
@@ -252,7 +253,7 @@ impl RedisStore {
         Ok(())
     }
 
-    /// If a group does not exist, it may be in the former edition's key.
+    /// Refuses a group that does not exist, if it is in the former edition's key.
     async fn refuse_former(
         &self,
         connection: &mut Connection,
@@ -374,9 +375,9 @@ impl Store for RedisStore {
         Facts { granularity_ms: 1, can_forget: true, asynchronous_replicas: self.replicas }
     }
 
-    /// A server that gets its first replica takes another replication ID, and then has no second one. So does a server that was
-    /// a replica itself and lost its master's writes, some time after it took over: the amount that it received as a replica
-    /// shows that.
+    /// A server whose first replica is attached takes another replication ID, and then has no second one. So
+    /// does a server that was a replica itself and lost its master's writes, some time after it took over.
+    /// The number of bytes that it received as a replica shows this.
     fn has_kept_all(&self, before: &str, now: &str) -> bool {
         let run = |it: &str| it.split_once('/').map(|(run, _)| run.to_owned()).filter(|it| !it.is_empty());
         let is_first = self.first_masters.iter().any(|it| it == now);

@@ -1,6 +1,6 @@
 //! Counters in the tables of Leaf, tinyid and `CosId`, beside their own servers.
 //!
-//! Statements have `?` for values, one after the other. They read only whole numbers.
+//! Statements have `?` for values, in order. They read only whole numbers.
 
 use super::{MOST_TRIES, bigint, whole};
 use crate::store::{
@@ -19,11 +19,11 @@ pub(in crate::stores) type Columns = Vec<Option<i64>>;
 
 /// The differences between the databases.
 pub(in crate::stores) struct Dialect {
-    /// A condition: this server accepts changes. For some accounts, a replica does, too.
+    /// A condition: this server accepts changes. For some accounts, a replica accepts them, too.
     pub(in crate::stores) writable: &'static str,
     /// Wraps a number that [`Client::number`] returns.
     pub(in crate::stores) returned: [&'static str; 2],
-    /// Unix time in whole seconds.
+    /// The Unix time in whole seconds.
     pub(in crate::stores) seconds: &'static str,
 }
 
@@ -33,10 +33,10 @@ pub(in crate::stores) trait Client {
 
     const DIALECT: Dialect;
 
-    /// The rows of a statement that changes nothing.
+    /// Returns the rows of a statement that changes nothing.
     async fn rows(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Columns>, Self::Fault>;
 
-    /// Changes at most one row, and returns whether there was one.
+    /// Changes at most one row, and returns whether there was a row.
     async fn change(&mut self, statement: &str, values: &[Value<'_>]) -> Result<bool, Self::Fault>;
 
     /// Changes at most one row, and returns the new value of the column whose number the statement marks as
@@ -49,7 +49,7 @@ pub(in crate::stores) trait Client {
     ) -> Result<Option<i64>, Self::Fault>;
 }
 
-/// As [`Rows::reserve`](crate::store::Rows::reserve).
+/// See [`Rows::reserve`](crate::store::Rows::reserve).
 pub(in crate::stores) async fn reserve<C: Client>(
     client: &mut C,
     counter: &CounterName,
@@ -62,7 +62,7 @@ pub(in crate::stores) async fn reserve<C: Client>(
     Others::of(counter, C::DIALECT.seconds)?.reserve(client, reserve).await
 }
 
-/// As [`Rows::counter`](crate::store::Rows::counter).
+/// See [`Rows::counter`](crate::store::Rows::counter).
 pub(in crate::stores) async fn counter<C: Client>(
     client: &mut C,
     counter: &CounterName,
@@ -70,7 +70,7 @@ pub(in crate::stores) async fn counter<C: Client>(
     Ok(Others::of(counter, C::DIALECT.seconds)?.row(client).await?.map(|row| row.record()))
 }
 
-/// As [`Rows::put_counter`](crate::store::Rows::put_counter).
+/// See [`Rows::put_counter`](crate::store::Rows::put_counter).
 pub(in crate::stores) async fn put_counter<C: Client>(
     client: &mut C,
     counter: &CounterName,
@@ -80,10 +80,10 @@ pub(in crate::stores) async fn put_counter<C: Client>(
     Others::of(counter, C::DIALECT.seconds)?.put(client, expected, new).await
 }
 
-/// The table with a schema's counters.
+/// Returns the table with a schema's counters.
 pub(in crate::stores) const fn table_of(schema: Schema) -> &'static str {
     match schema {
-        // Its records are not rows of other systems.
+        // Polyflake's records are not rows of other systems.
         Schema::Polyflake => "",
         Schema::Leaf => "leaf_alloc",
         Schema::Tinyid => "tiny_id_info",
@@ -91,10 +91,10 @@ pub(in crate::stores) const fn table_of(schema: Schema) -> &'static str {
     }
 }
 
-/// The statement that reads the names of all rows.
+/// Returns the statement that reads the names of all rows.
 pub(in crate::stores) const fn names_of(schema: Schema) -> &'static str {
     match schema {
-        // Its records are not rows of other systems.
+        // Polyflake's records are not rows of other systems.
         Schema::Polyflake => "SELECT NULL LIMIT 0",
         Schema::Leaf => "SELECT biz_tag FROM leaf_alloc",
         Schema::Tinyid => "SELECT biz_type FROM tiny_id_info",
@@ -102,7 +102,7 @@ pub(in crate::stores) const fn names_of(schema: Schema) -> &'static str {
     }
 }
 
-/// The counters of a namespace whose rows have these names.
+/// Returns the counters of a namespace whose rows have these names.
 pub(in crate::stores) fn in_namespace(schema: Schema, namespace: &str, rows: Vec<String>) -> Vec<String> {
     if schema != Schema::Cosid {
         return rows;
@@ -125,7 +125,8 @@ fn filled(row: &Columns, at: usize, table: &str) -> Result<u64, StoreError> {
     whole(value)
 }
 
-/// The lowest number of a place that is not below another number. Places in other systems' tables are wider than ours.
+/// Returns the lowest number of a place that is not below `from`. Places in other systems' tables are wider
+/// than Polyflake's.
 fn first(from: u64, place: Place) -> u64 {
     from.saturating_add((place.index + place.count - from % place.count) % place.count)
 }
@@ -139,10 +140,10 @@ struct Others {
     name: String,
     /// The column that says how far numbers were handed out.
     bound: &'static str,
-    /// How far that is above the next number to hand out: Leaf's segments are [before, after), and those of the others (before,
-    /// after].
+    /// How far the bound is above the next number to hand out. Leaf's segments are [before, after), and those
+    /// of the others (before, after].
     below_next: u64,
-    /// Step, stride, remainder and version.
+    /// The columns with the step, the stride, the remainder and the version.
     columns: &'static str,
     versioned: bool,
     /// The other columns that a change sets.
@@ -154,23 +155,23 @@ struct Row {
     bound: u64,
     /// This number and all later ones are free.
     next: u64,
-    /// The least number to take.
+    /// The smallest amount to take.
     step: u64,
     place: Place,
     version: Option<u64>,
 }
 
-/// How to move a row's bound.
+/// A plan to move a row's bound.
 struct Ahead {
     by: u64,
-    /// The lowest and the highest bound that may be moved.
+    /// The lowest and the highest bound from which the plan still works.
     from: [u64; 2],
     place: Place,
     version: Option<u64>,
 }
 
 impl Ahead {
-    /// The numbers below the next one afterwards.
+    /// Returns the numbers below the next number afterwards.
     fn numbers(&self, after: u64) -> Numbers {
         let Self { by, place, version, .. } = *self;
         let first = first(after.saturating_sub(by), place);
@@ -223,7 +224,7 @@ impl Others {
         })
     }
 
-    /// The row, if there is one.
+    /// Returns the row, if it exists.
     async fn row<C: Client>(&self, client: &mut C) -> Result<Option<Row>, C::Fault> {
         let Self { table, key, bound, columns, .. } = self;
         let writable = C::DIALECT.writable;
@@ -241,15 +242,15 @@ impl Others {
             return Err(StoreError::Refused(text).into());
         }
         let bound = number(1)?;
-        // A Leaf row may say 0, and numbers start at 1.
+        // A Leaf row may say 0, but numbers start at 1.
         let next = (bound + self.below_next).max(1);
-        // Some have none, and it is only a wish.
+        // Some rows have no step, and the step is only a wish.
         let step = column(row, 2)?.and_then(|step| u64::try_from(step).ok()).unwrap_or(0);
         let version = if self.versioned { Some(number(5)?) } else { None };
         Ok(Some(Row { bound, next, step, place, version }))
     }
 
-    /// Takes all numbers up to one, if the row is as expected.
+    /// Takes all numbers up to a given one, if the row is as expected.
     async fn set<C: Client>(
         &self,
         client: &mut C,
@@ -282,8 +283,9 @@ impl Others {
         client.change(&statement, &values).await
     }
 
-    /// One statement moves the bound ahead from wherever it is: no lock is held between two of them, and it does not matter how
-    /// fast others are. Only if there is a version must it be the one that was read, because no answer could return it.
+    /// Reserves numbers. One statement moves the bound ahead from wherever it is, so no lock is held between
+    /// two statements, and it does not matter how fast others are. Only if there is a version must it be the
+    /// one that was read, because no answer could return it.
     async fn reserve<C: Client>(&self, client: &mut C, reserve: &Reserve) -> Result<Reserved, C::Fault> {
         for _ in 0..MOST_TRIES {
             let Some(row) = self.row(client).await? else { return Ok(Reserved::Found(None)) };
@@ -298,7 +300,8 @@ impl Others {
             .into())
     }
 
-    /// How far to move the bound from the row's value, and from which other values as well.
+    /// Returns how far to move the bound from the row's value, and from which other values this works as
+    /// well.
     fn plan(&self, row: &Row, reserve: &Reserve) -> Option<Ahead> {
         let Row { bound, next, step, place, version } = *row;
         if row.record().last < reserve.seen {
@@ -307,20 +310,21 @@ impl Others {
         let step = if reserve.is_exact { 0 } else { step };
         let version = version.map(|version| version + 1);
         let lowest = if reserve.seen == 0 { 0 } else { (reserve.seen + 1).saturating_sub(self.below_next) };
-        // This many contain all the requested numbers, wherever they begin.
+        // A range of this length contains all the requested numbers, wherever it begins.
         if let Some(by) = reserve.count.checked_mul(place.count).map(|least| least.max(step)) {
             if next.checked_add(by).is_some_and(|after| after <= LAST_NUMBER) {
                 return Some(Ahead { by, from: [lowest, LAST_NUMBER - by], place, version });
             }
         }
-        // At the end: one more than a column can hold if that is the last number.
+        // Near the end, take just enough. This is one more than a column can hold if it includes the last
+        // number.
         let least =
             (reserve.count - 1).checked_mul(place.count)?.checked_add(first(next, place))?.checked_add(1)?;
         let most = LAST_NUMBER + self.below_next;
         (least <= most).then(|| Ahead { by: most - next, from: [bound, bound], place, version })
     }
 
-    /// Returns the new bound.
+    /// Moves the bound ahead, and returns the new bound.
     async fn move_ahead<C: Client>(
         &self,
         client: &mut C,
@@ -367,7 +371,7 @@ impl Others {
         let written =
             self.set(client, [expected.last, new.last].map(|last| last.saturating_add(1)), versions).await?;
         if !written {
-            // For a server that accepts no changes.
+            // This shows whether the server accepts no changes.
             self.row(client).await?;
         }
         Ok(written)
@@ -383,14 +387,14 @@ mod tests {
         (Others::of(&name, "").unwrap(), Row { bound: next - 1, next, step, place, version: Some(7) })
     }
 
-    /// The numbers, and the next one then.
+    /// Returns the numbers, and the number that comes next then.
     fn planned(table: &Others, row: &Row, reserve: &Reserve) -> Option<(Numbers, u64)> {
         let ahead = table.plan(row, reserve)?;
         let after = row.next + ahead.by;
         Some((ahead.numbers(after), after))
     }
 
-    /// tinyid's `SegmentId`: what it hands out from (before, after].
+    /// Returns the numbers that tinyid's `SegmentId` hands out from (before, after].
     fn segment_id(before: u64, after: u64, place: Place) -> Vec<u64> {
         let mut current = i128::from(before);
         let (delta, remainder) = (i128::from(place.count), i128::from(place.index));
@@ -429,7 +433,7 @@ mod tests {
                             (0..numbers.count).map(|at| numbers.first + at * numbers.stride).collect();
                         assert_eq!(ours, all, "{place:?} ({before}, {after}]");
                         assert!(numbers.count >= count && after >= before + step);
-                        // No more than one or the other needs.
+                        // The bound moves no further than the step or the count needs.
                         assert!(after == before + step || numbers.count == count);
                         assert!(after <= before + step.max(count * delta));
                         assert_eq!(numbers.version, Some(8));
@@ -451,7 +455,7 @@ mod tests {
             assert_eq!((numbers.count, next), (step.clamp(1, 5), LAST_NUMBER - 4 + numbers.count));
             let (table, row) = tinyid(LAST_NUMBER + 1, step, Place::ONLY);
             assert!(table.plan(&row, &reserve(1)).is_none());
-            // As wide as a column allows.
+            // The place is as wide as a column allows.
             let wide = Place { index: LAST_NUMBER - 1, count: LAST_NUMBER };
             let (table, row) = tinyid(1, step, wide);
             assert!(table.plan(&row, &reserve(2)).is_none());

@@ -16,14 +16,14 @@ pub(in crate::stores) const TABLE: &str = "polyflake_records";
 pub(in crate::stores) const FORMER: [&str; 4] =
     ["polyflake_spaces", "polyflake_nodes", "polyflake_sequences", "polyflake_counters"];
 
-/// How often a call is retried if others changed the records meanwhile.
+/// How many times a call is tried if others change the records meanwhile.
 const MAX_TRIES: u32 = 16;
 
-/// The facts about a server before it was asked.
+/// The assumed facts about a server that has not been asked yet.
 pub(in crate::stores) const WORST: Facts =
     Facts { granularity_ms: 1, can_forget: true, asynchronous_replicas: 0 };
 
-/// A setting under which a server forgets without anybody noticing.
+/// Returns the error for a setting under which a server forgets without anybody noticing.
 pub(in crate::stores) fn refused_setting(name: &str, value: &str, fits: &str) -> StoreError {
     StoreError::Refused(format!(
         "{name} is {value}, so a crash could lose acknowledged writes unnoticed: set it to {fits}, or accept that with \
@@ -31,7 +31,7 @@ pub(in crate::stores) fn refused_setting(name: &str, value: &str, fits: &str) ->
     ))
 }
 
-/// Nobody may lease while others still use it.
+/// Returns the error for a former table. Nobody may lease while others still use it.
 pub(in crate::stores) fn former_table(name: &str) -> String {
     format!(
         "there is the table {name} of a former version of Polyflake: stop the processes that use it, wait until their leases \
@@ -39,13 +39,13 @@ pub(in crate::stores) fn former_table(name: &str) -> String {
     )
 }
 
-/// The SQL of a database.
+/// The SQL of a particular database.
 pub(in crate::stores) struct Dialect {
-    /// [`TABLE`], as statements name it.
+    /// The name of [`TABLE`] in statements.
     pub(in crate::stores) table: String,
     /// The time in Unix ms.
     pub(in crate::stores) now: String,
-    /// The server's identity; NULL if it accepts no changes.
+    /// The server's identity, or NULL if the server accepts no changes.
     pub(in crate::stores) incarnation: String,
     /// A condition: this server accepts changes.
     pub(in crate::stores) writable: String,
@@ -57,11 +57,12 @@ pub(in crate::stores) struct Dialect {
     pub(in crate::stores) setup: &'static str,
     /// Whether an `UPDATE` names the tables that it reads before its `SET`.
     pub(in crate::stores) reads_first: bool,
-    /// Follows a statement that reads the guard `g`: the lock that keeps it unchanged until the commit.
+    /// Follows a statement that reads the guard `g`: the lock that keeps the guard unchanged until the
+    /// commit.
     pub(in crate::stores) share: &'static str,
-    /// Follows a new row: an existing row is not an error.
+    /// Follows a new row, so that an existing row is not an error.
     pub(in crate::stores) unless_there: &'static str,
-    /// Wraps a version that is written, and a sum: for databases that return only a number from a change.
+    /// Wrap a version that is written, and a sum, for databases that return only a number from a change.
     pub(in crate::stores) version: [String; 2],
     pub(in crate::stores) sum: [&'static str; 2],
     /// Whether a change returns its row.
@@ -70,7 +71,7 @@ pub(in crate::stores) struct Dialect {
     pub(in crate::stores) schema: String,
 }
 
-/// A row of an answer. Without a record, only the first two columns.
+/// A row of an answer. Without a record, only the first two columns have values.
 #[derive(Debug)]
 pub(in crate::stores) struct Row {
     pub(in crate::stores) now_ms: i64,
@@ -88,12 +89,12 @@ impl Row {
     }
 }
 
-/// What a fault means for a call.
+/// The meaning of a fault for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::stores) enum Class {
-    /// There is no table.
+    /// The table does not exist.
     Absent,
-    /// This role has no privilege for it.
+    /// This role has no privilege for the table.
     Denied,
     /// The server accepts no changes.
     ReadOnly,
@@ -110,7 +111,7 @@ pub(in crate::stores) trait Client {
 
     async fn rows(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Self::Fault>;
 
-    /// Changes at most one row, and returns the time and the server, and the row's number if it is a sum.
+    /// Changes at most one row. Returns the time and the server, and the row's number if it is a sum.
     async fn change(
         &mut self,
         statement: &str,
@@ -121,7 +122,7 @@ pub(in crate::stores) trait Client {
     /// Creates the table if it does not exist.
     async fn make(&mut self) -> Result<(), Self::Fault>;
 
-    /// When, and by which server, a statement of [`rows`](Self::rows) was answered.
+    /// Notes when, and by which server, a statement of [`rows`](Self::rows) was answered.
     fn saw(&mut self, now_ms: i64, incarnation: &str) {
         let _ = (now_ms, incarnation);
     }
@@ -132,19 +133,19 @@ pub(in crate::stores) trait Client {
 pub(in crate::stores) struct Values<'a>(pub(in crate::stores) Vec<Value<'a>>);
 
 impl<'a> Values<'a> {
-    /// Returns its placeholder.
+    /// Adds a text, and returns its placeholder.
     fn text(&mut self, text: &'a str) -> String {
         self.0.push(Value::Text(text));
         format!("?{}", self.0.len())
     }
 
-    /// As [`text`](Self::text).
+    /// Adds a number, and returns its placeholder.
     fn number(&mut self, number: u64) -> Result<String, StoreError> {
         self.0.push(Value::Number(bigint(number)?));
         Ok(format!("?{}", self.0.len()))
     }
 
-    /// A condition.
+    /// Returns a condition for the rows of a group.
     fn group(&mut self, of: &str, group: &'a Group) -> String {
         let (namespace, kind) = (self.text(&group.namespace), self.text(group.kind.name()));
         format!(
@@ -154,7 +155,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// A server that accepts no changes counts as absent.
+/// Makes a request. A server that accepts no changes counts as absent.
 async fn ask<C: Client, T>(
     client: &mut C,
     run: impl AsyncFnOnce(&mut C) -> Result<T, C::Fault>,
@@ -169,7 +170,8 @@ fn others_were_faster() -> StoreError {
     StoreError::Unreachable("every attempt to change the record conflicted with another process".into())
 }
 
-/// The time and the server, with the selected columns from `joined`. Without a table, with nothing.
+/// Selects the time and the server, with the columns from `joined`. If the table does not exist, returns
+/// nothing.
 async fn select<C: Client>(
     client: &mut C,
     columns: &str,
@@ -195,7 +197,7 @@ async fn select<C: Client>(
     Ok(rows)
 }
 
-/// Gathers what the rows have.
+/// Gathers the values of the rows in one answer.
 fn gather<T>(
     rows: Vec<Row>,
     take: impl Fn(&mut Row) -> Result<Option<T>, StoreError>,
@@ -229,7 +231,7 @@ async fn read_once<C: Client>(
     Ok(gather(rows, record)?)
 }
 
-/// A row's record, and its names.
+/// Returns a row's record with its name.
 fn record(row: &mut Row) -> Result<Option<(String, Record)>, StoreError> {
     let Some(name) = row.name.take() else { return Ok(None) };
     let (Some(version), Some(number), Some(text)) = (row.version, row.number, row.text.take()) else {
@@ -238,7 +240,7 @@ fn record(row: &mut Row) -> Result<Option<(String, Record)>, StoreError> {
     Ok(Some((name, Record { version: whole(version)?, number: whole(number)?, text })))
 }
 
-/// As [`Store::read`](crate::records::Store::read).
+/// See [`Store::read`](crate::records::Store::read).
 pub(in crate::stores) async fn read<C: Client>(
     client: &mut C,
     group: &Group,
@@ -247,7 +249,8 @@ pub(in crate::stores) async fn read<C: Client>(
     ask(client, async |client: &mut C| read_once(client, group, names).await).await
 }
 
-/// As [`Store::read_each`](crate::records::Store::read_each): groups of one namespace and kind together.
+/// See [`Store::read_each`](crate::records::Store::read_each). Groups of one namespace and kind are read
+/// together.
 pub(in crate::stores) async fn read_each<C: Client>(
     client: &mut C,
     groups: &[Group],
@@ -283,7 +286,7 @@ pub(in crate::stores) async fn read_each<C: Client>(
     .await
 }
 
-/// As [`Store::groups`](crate::records::Store::groups).
+/// See [`Store::groups`](crate::records::Store::groups).
 pub(in crate::stores) async fn groups<C: Client>(
     client: &mut C,
     namespace: &str,
@@ -303,11 +306,11 @@ pub(in crate::stores) async fn groups<C: Client>(
 }
 
 impl Dialect {
-    /// A change of one row. The guard is read, and locked, before the row is.
+    /// Returns a statement that changes one row. It reads, and locks, the guard before the row.
     fn update(&self, set: &str, from: &str, when: &str) -> String {
         let Self { table, with, writable, unchanged, .. } = self;
         let (first, later) = if with.is_empty() && from == self.setup {
-            // MySQL creates no temporary table for one table.
+            // MySQL creates no temporary table if there is only one table.
             (String::new(), String::new())
         } else if self.reads_first {
             (format!(", {from}"), String::new())
@@ -330,7 +333,7 @@ impl Dialect {
     }
 }
 
-/// The statement of a [`Write`], and its values.
+/// Returns the statement of a [`Write`], and its values.
 pub(in crate::stores) fn statement<'a>(
     dialect: &Dialect,
     write: &'a Write,
@@ -384,7 +387,7 @@ pub(in crate::stores) fn statement<'a>(
     Ok((statement, values))
 }
 
-/// As [`Store::write`](crate::records::Store::write).
+/// See [`Store::write`](crate::records::Store::write).
 pub(in crate::stores) async fn write<C: Client>(
     client: &mut C,
     write: &Write,
@@ -440,7 +443,7 @@ fn denied(dialect: &Dialect) -> StoreError {
     ))
 }
 
-/// As [`Store::add`](crate::records::Store::add).
+/// See [`Store::add`](crate::records::Store::add).
 pub(in crate::stores) async fn add<C: Client>(client: &mut C, add: &Add) -> Result<Answer<Added>, C::Fault> {
     ask(client, async |client: &mut C| {
         for _ in 0..MAX_TRIES {

@@ -1,4 +1,4 @@
-//! Records.
+//! Records in SQLite.
 
 use async_trait::async_trait;
 use rusqlite::{ErrorCode, Transaction, TransactionBehavior};
@@ -9,7 +9,7 @@ use crate::store::{Rows, StoreError};
 use crate::stores::sql::counters::Value;
 use crate::stores::sql::records::{self, Class, Client, Dialect, FORMER, Row, TABLE};
 
-/// As `polyflake schema sqlite` prints it.
+/// The statements that `polyflake schema sqlite` prints.
 pub(in crate::stores) const DDL: &str = "\
 -- Polyflake: leases of nodes, counters and sequences
 CREATE TABLE IF NOT EXISTS polyflake_records (
@@ -53,7 +53,8 @@ impl Client for Open<'_> {
     fn dialect(&self) -> Dialect {
         Dialect {
             table: TABLE.into(),
-            // The host's clock, and the file's identity as the transaction found it.
+            // The time is the host's clock, and the incarnation is the file's identity as the transaction
+            // found it.
             now: now_ms().to_string(),
             incarnation: format!("'{}'", self.incarnation),
             writable: "TRUE".into(),
@@ -125,7 +126,7 @@ impl Store for SqliteStore {
             .await
     }
 
-    /// In one transaction: one sync for all takes no longer than for one of them.
+    /// Writes in one transaction: one sync for all writes takes no longer than for one of them.
     async fn write_each(&mut self, writes: &[Write]) -> Result<Vec<Answer<Outcome>>, StoreError> {
         self.ask(TransactionBehavior::Immediate, async |open| {
             let mut answers = Vec::with_capacity(writes.len());
@@ -138,7 +139,7 @@ impl Store for SqliteStore {
     }
 
     async fn add(&mut self, add: &Add) -> Result<Answer<Added>, StoreError> {
-        // The reads before and after it find former tables.
+        // The reads before and after the add find former tables.
         self.transact(TransactionBehavior::Immediate, async |transaction, incarnation| {
             records::add(&mut Open { transaction, incarnation }, add).await
         })
@@ -155,7 +156,7 @@ impl Store for SqliteStore {
     }
 
     fn disconnect(&mut self) {
-        // There is none between two calls.
+        // Between two calls, there is no connection to drop.
     }
 
     fn rows(&mut self) -> Result<&mut dyn Rows, StoreError> {

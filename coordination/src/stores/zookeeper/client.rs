@@ -1,8 +1,9 @@
 //! A connection to one of the servers, and requests on it.
 //!
-//! A session is only its connection here: there are no ephemeral znodes and no watches, so nothing pings. A connection that was
-//! idle so long that its session may have ended is replaced; a lease with a TTL of minutes does that at each renewal. The old
-//! one is closed, if that takes no time; otherwise it ends by itself.
+//! A session here is only its connection: there are no ephemeral znodes and no watches, so nothing pings. If
+//! a connection was idle for so long that its session may have ended, it is replaced. A lease with a TTL of
+//! minutes does that at each renewal. The old session is closed if that takes no time; otherwise it ends by
+//! itself.
 
 use core::fmt;
 use core::time::Duration;
@@ -17,23 +18,23 @@ use crate::store::StoreError;
 use crate::stores::hosts::{Hosts, Used};
 use crate::url::Address;
 
-/// The session timeout to request: the most that servers give by default.
+/// The session timeout to request: the longest that servers give by default.
 const SESSION_MS: i32 = 40_000;
 
-/// More than any answer to one of our requests has.
+/// The longest answer that is read, which is more than any answer to these requests needs.
 const MOST: usize = 16 << 20;
 
 /// How many requests are sent before their answers are read.
 const AT_ONCE: usize = 256;
 
-/// Something that a request found to be different from what it expected.
+/// A difference that a request found from what it expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Conflict {
-    /// There is no such znode, or none above it.
+    /// The znode, or one above it, does not exist.
     Absent,
-    /// It exists already.
+    /// The znode exists already.
     Exists,
-    /// It has another version.
+    /// The znode has another version.
     Version,
 }
 
@@ -41,7 +42,8 @@ pub(super) struct Client {
     address: Address,
     connection: Option<Connection>,
     hosts: Hosts,
-    /// The last transaction that this client has seen, across all its sessions: a server that is behind it refuses.
+    /// The last transaction that this client has seen, across all of its sessions. A server that is behind it
+    /// refuses the session.
     zxid: i64,
 }
 
@@ -53,11 +55,13 @@ impl fmt::Debug for Client {
 
 struct Connection {
     stream: TcpStream,
-    /// The process that opened it: a forked child that drops it must not end its parent's session.
+    /// The process that opened the connection. A forked child that drops it must not end its parent's
+    /// session.
     process: ThisProcess,
-    /// For the last request.
+    /// The ID of the last request.
     id: i32,
-    /// Whether it has a session, and every request was sent in full, so that the next bytes begin a new request.
+    /// Whether there is a session, and every request was sent in full, so that the next bytes begin a new
+    /// request.
     is_whole: bool,
     session: Duration,
     used: Used,
@@ -78,17 +82,17 @@ impl Connection {
 }
 
 impl Drop for Connection {
-    /// So that the server need not keep the session until its time is over.
+    /// Closes the session, so that the server need not keep it until its time is over.
     fn drop(&mut self) {
         if self.is_whole && self.process.is_alive() {
             let id = self.id.checked_add(1).unwrap_or(1);
-            // If there is no room for it, it is not sent.
+            // If there is no room for the request, it is not sent.
             let _ = self.stream.try_write(&Writer::default().frame(&[id, CLOSE]));
         }
     }
 }
 
-/// An answer that ZooKeeper does not send.
+/// Returns the error for an answer that ZooKeeper does not send.
 fn unlike() -> io::Error {
     io::ErrorKind::InvalidData.into()
 }
@@ -106,12 +110,12 @@ impl Client {
         StoreError::Unreachable(format!("{}: {why}", self.address))
     }
 
-    /// Who may use the znodes that this client creates.
+    /// Returns who may use the znodes that this client creates.
     pub(super) fn access(&self) -> Access {
         if self.auth().is_some() { Access::Creator } else { Access::Everyone }
     }
 
-    /// In the form for `addauth digest`.
+    /// Returns the user and the password in the form for `addauth digest`.
     fn auth(&self) -> Option<String> {
         let user = self.address.user()?;
         Some(format!("{user}:{}", self.address.password().unwrap_or_default()))
@@ -161,8 +165,8 @@ impl Client {
         Ok(connection)
     }
 
-    /// Sends requests, each with a code and its body, and returns each answer's code and the bytes after its head. The
-    /// connection is kept only if all were answered.
+    /// Sends requests, each with a code and its body. Returns each answer's code and the bytes after its
+    /// head. Keeps the connection only if all requests were answered.
     async fn exchange(&mut self, requests: &[(i32, Writer)]) -> Result<Vec<(i32, Vec<u8>)>, StoreError> {
         let is_good = |it: &Connection| it.is_fresh() && !self.hosts.is_idle(it.used);
         let mut connection = match self.connection.take().filter(is_good) {
@@ -178,7 +182,8 @@ impl Client {
         Ok(answers)
     }
 
-    /// Requests that are sent together. Each sees the effects of those before it, and everything this server has seen so far.
+    /// Sends requests together. Each sees the effects of those before it, and everything that this server has
+    /// seen so far.
     pub(super) async fn calls(&mut self, ops: &[Op]) -> Result<Vec<Result<Answer, Conflict>>, StoreError> {
         let request = |op: &Op| {
             let mut body = Writer::default();
@@ -195,7 +200,7 @@ impl Client {
         ops.iter().zip(answers).map(read).collect()
     }
 
-    /// All of them or none.
+    /// Sends a transaction, which carries out all requests or none.
     pub(super) async fn multi(&mut self, ops: &[Op]) -> Result<Result<Vec<Answer>, Conflict>, StoreError> {
         let mut body = Writer::default();
         write_multi(ops, &mut body);
@@ -212,7 +217,8 @@ impl Client {
         }
     }
 
-    /// In the middle of a session, a wrong value means a broken connection.
+    /// Returns the error for a fault in the middle of a session, where a wrong value means a broken
+    /// connection.
     fn amid(&self, error: &io::Error) -> StoreError {
         match error.kind() {
             io::ErrorKind::InvalidData => self.unreachable("a reply does not match its request"),
@@ -232,7 +238,7 @@ impl Client {
         }
     }
 
-    /// By the codes of `KeeperException`.
+    /// Returns the error for a code of `KeeperException`.
     fn failure(&self, code: i32, path: &str) -> StoreError {
         match code {
             -4 => self.unreachable("ConnectionLoss"),
@@ -249,7 +255,7 @@ impl Client {
             -118 => self.unreachable("SessionMoved"),
             -119 => self.unreachable("NotReadOnly: the server has no majority and only reads"),
             -125 => self.refused(&format!("QuotaExceeded: {path}")),
-            // It could not read the request, or accepts no such path.
+            // The server could not read the request, or accepts no such path.
             -8 | -5 => self.refused(&format!("error {code} for {path}")),
             _ => self.unreachable(&format!("error {code}")),
         }
@@ -277,7 +283,7 @@ impl Connection {
             let answer = self.read().await?;
             let mut rest = Reader(&answer);
             match head(&mut rest) {
-                // They come in the order of the requests.
+                // The answers come in the order of the requests.
                 Some((of, seen, code)) if of == id => {
                     *zxid = seen.max(*zxid);
                     answers.push((code, rest.0.into()));
@@ -285,20 +291,21 @@ impl Connection {
                 _ => return Err(unlike()),
             }
         }
-        // So that requests which follow at once go to the same server, or fail: another one may be behind.
+        // Requests that follow at once then go to the same server, or fail: another server may be behind.
         self.used = Used::now();
         Ok(answers)
     }
 }
 
-/// The request that opens a session: version 0, what was seen so far, a new session, and no read-only server.
+/// Returns the request that opens a session: version 0, the last transaction seen so far, a new session, and
+/// no read-only server.
 pub(super) fn hello(zxid: i64) -> Writer {
     let mut hello = Writer::default();
     hello.int(0).long(zxid).int(SESSION_MS).long(0).bytes(&[0; 16]).bool(false);
     hello
 }
 
-/// The request that an answer belongs to, the server's last transaction, and its code.
+/// Returns the request that an answer belongs to, the server's last transaction, and the answer's code.
 fn head(answer: &mut Reader<'_>) -> Option<(i32, i64, i32)> {
     Some((answer.int()?, answer.long()?, answer.int()?))
 }

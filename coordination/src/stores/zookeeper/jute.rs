@@ -1,5 +1,5 @@
-//! ZooKeeper's wire format, as far as records need it: big-endian numbers, and texts, buffers and lists with their length
-//! first.
+//! ZooKeeper's wire format, as far as records need it: big-endian numbers; texts, buffers and lists begin
+//! with their length.
 
 /// Writes a message.
 #[derive(Debug, Default)]
@@ -21,14 +21,14 @@ impl Writer {
         self
     }
 
-    /// A buffer, or a text.
+    /// Writes a buffer or a text.
     pub(super) fn bytes(&mut self, it: &[u8]) -> &mut Self {
         self.int(i32::try_from(it.len()).unwrap_or(i32::MAX));
         self.0.extend(it);
         self
     }
 
-    /// A message of numbers and the written bytes, with its length first.
+    /// Returns a message of numbers and the written bytes, with its length first.
     pub(super) fn frame(&self, head: &[i32]) -> Vec<u8> {
         let mut message = Self::default();
         for it in head {
@@ -41,7 +41,7 @@ impl Writer {
     }
 }
 
-/// The unread rest of a message. `None`: it is not the expected message.
+/// The unread rest of a message. A read returns `None` if the message is not the expected one.
 #[derive(Debug)]
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
         self.take(1).map(|it| it != [0])
     }
 
-    /// A buffer. A null buffer (-1) reads as an empty one.
+    /// Reads a buffer. A null buffer (-1) reads as an empty one.
     pub(super) fn bytes(&mut self) -> Option<&'a [u8]> {
         match self.int()? {
             -1 => Some(&[]),
@@ -77,14 +77,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The needed parts of a znode's `Stat`.
+/// The parts of a znode's `Stat` that are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stat {
     /// The time of the last change, by the leader's clock.
     pub(super) mtime_ms: u64,
-    /// How often it was changed.
+    /// How many times the znode was changed.
     pub(super) version: i32,
-    /// How many children it has.
+    /// How many children the znode has.
     pub(super) children: i32,
 }
 
@@ -112,13 +112,13 @@ pub(super) enum Access {
     Creator,
 }
 
-/// A request. Each names a path.
+/// A request, which names a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Op {
     Create(String, String, Access),
-    /// `None`: whatever its version.
+    /// Deletes a znode, with any version if `None`.
     Delete(String, Option<i32>),
-    /// `None`: whatever its version.
+    /// Sets a znode's data, with any version if `None`.
     Set(String, String, Option<i32>),
     Check(String, i32),
     Get(String),
@@ -144,7 +144,7 @@ pub(super) const AUTH: i32 = 100;
 impl Op {
     pub(super) const fn code(&self) -> i32 {
         match self {
-            // Not `create2`, which does not answer with a `Stat` in a transaction.
+            // This is not `create2`, which does not answer with a `Stat` in a transaction.
             Self::Create(..) => 1,
             Self::Delete(..) => 2,
             Self::Get(_) => 4,
@@ -173,7 +173,7 @@ impl Op {
                     Access::Everyone => ("world", "anyone"),
                     Access::Creator => ("auth", ""),
                 };
-                // A list with one entry, with all rights, and no flags, so that it persists.
+                // The access list has one entry, with all rights. Without flags, the znode persists.
                 to.bytes(data.as_bytes()).int(1).int(31).bytes(scheme.as_bytes()).bytes(id.as_bytes()).int(0);
             }
             Self::Delete(_, version) => {
@@ -185,7 +185,7 @@ impl Op {
             Self::Check(_, version) => {
                 to.int(*version);
             }
-            // Without a watch.
+            // The request sets no watch.
             Self::Get(_) | Self::Children(_) => {
                 to.bool(false);
             }
@@ -212,7 +212,7 @@ impl Op {
     }
 }
 
-/// A transaction.
+/// Writes a transaction.
 pub(super) fn write_multi(ops: &[Op], to: &mut Writer) {
     for op in ops {
         to.int(op.code()).bool(false).int(-1);
@@ -221,13 +221,13 @@ pub(super) fn write_multi(ops: &[Op], to: &mut Writer) {
     to.int(-1).bool(true).int(-1);
 }
 
-/// The result of a transaction: all answers, or the code of the one that failed.
+/// Returns the result of a transaction: all answers, or the code of the request that failed.
 pub(super) fn read_multi(ops: &[Op], from: &mut Reader<'_>) -> Option<Result<Vec<Answer>, i32>> {
     let (mut answers, mut failed) = (Vec::new(), None);
     for op in ops {
         let (kind, _is_done, _error) = (from.int()?, from.bool()?, from.int()?);
         if kind == -1 {
-            // For the others it is 0 or, after the failed one, -2.
+            // For the other requests, the code is 0 or, after the failed one, -2.
             let code = from.int()?;
             failed = failed.or(Some(code).filter(|it| ![0, -2].contains(it)));
         } else if kind == op.code() {

@@ -1,5 +1,6 @@
-//! Records in ZooKeeper: one znode each, `/polyflake/NAMESPACE/KIND/GROUP/RECORD`. It is never deleted, so a znode's version
-//! stands for the value that was read. The znodes above are created with the first record.
+//! Records in ZooKeeper: one znode each, `/polyflake/NAMESPACE/KIND/GROUP/RECORD`. A record is never deleted,
+//! so a znode's version stands for the value that was read. The znodes above are created with the first
+//! record.
 
 use async_trait::async_trait;
 
@@ -26,7 +27,8 @@ impl ZookeeperStore {
         format!("{}/{}", self.kind(&group.namespace, group.kind), escaped(&group.name))
     }
 
-    /// The former version's znode in the place of a group: for sequences the same znode, with data.
+    /// Returns the former version's znode in the place of a group. For sequences this is the same znode, but
+    /// with data.
     fn former(&self, group: &Group) -> String {
         let (namespace, name) =
             (format!("{}/{}", self.top(), escaped(&group.namespace)), escaped(&group.name));
@@ -37,7 +39,7 @@ impl ZookeeperStore {
         }
     }
 
-    /// The next of the answers, for the znode of a record.
+    /// Returns the record of a znode from the next of the answers.
     fn record_at(
         &self,
         path: &str,
@@ -54,7 +56,7 @@ impl ZookeeperStore {
         Ok(Some((record, version)))
     }
 
-    /// Creates whatever is missing above a group's records.
+    /// Returns requests that create whatever is missing above a group's records.
     async fn above(&mut self, group: &Group) -> Result<Vec<Op>, StoreError> {
         let base = self.base(group);
         let all = base.match_indices('/').map(|(at, _)| at).chain([base.len()]);
@@ -84,7 +86,8 @@ impl ZookeeperStore {
             [Some(&path), guard_path.as_ref()].into_iter().flatten().cloned().map(Op::Get).collect();
         let mut is_fresh = false;
         for round in 0..ROUNDS {
-            // The first look may show old data: good enough for a change that checks it, and for nothing else.
+            // The first look may show old data. It is good enough for a change that checks it, and for
+            // nothing else.
             let (now_ms, answers) = if is_fresh {
                 let Fresh { now_ms, answers, .. } = self.read(&reads).await?;
                 (Some(now_ms), answers)
@@ -107,7 +110,7 @@ impl ZookeeperStore {
             let text = keyed::write(&new);
             let mut ops = Vec::new();
             ops.extend(guard_path.clone().zip(guard).map(|(path, (_, version))| Op::Check(path, version)));
-            // A znode that is created returns no time; one that is set does.
+            // Creating a znode returns no time, but setting it does.
             let version = if let Some((_, version)) = record {
                 version
             } else {
@@ -127,7 +130,8 @@ impl ZookeeperStore {
     }
 }
 
-/// Sets a znode that has this version. Versions wrap around, and -1 would mean any version, so it is skipped.
+/// Returns requests that set a znode with this version. Versions wrap around, and -1 would mean any version,
+/// so -1 is skipped.
 pub(super) fn set(path: &str, text: &str, version: i32) -> Vec<Op> {
     let set = |version| Op::Set(path.into(), text.into(), version);
     if version == -2 { vec![set(Some(version)), set(None)] } else { vec![set(Some(version))] }

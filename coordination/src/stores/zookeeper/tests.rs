@@ -10,7 +10,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(byte).collect()
 }
 
-/// As a frame with nothing else.
+/// Returns the written bytes as a frame with nothing else.
 fn written(write: impl FnOnce(&mut Writer)) -> Vec<u8> {
     let mut it = Writer::default();
     write(&mut it);
@@ -72,7 +72,7 @@ fn answers() {
         (Op::Create(path(), String::new(), Access::Everyone), "00000002 2f61".into(), Answer::Nothing),
         (Op::Set(path(), String::new(), None), STAT.into(), Answer::Stat(stat())),
         (Op::Get(path()), format!("00000002 7879 {STAT}"), Answer::Data(b"xy".into(), stat())),
-        // No data is -1.
+        // A length of -1 means no data.
         (Op::Get(path()), format!("ffffffff {STAT}"), Answer::Data(Vec::new(), stat())),
         (
             Op::Children(path()),
@@ -83,7 +83,7 @@ fn answers() {
     ] {
         let all = bytes(&hex);
         assert_eq!(op.read(&mut Reader(&all)), Some(answer), "{op:?}");
-        // Every incomplete part is too short, and nothing panics.
+        // Every incomplete part is too short, and reading it does not panic.
         for end in 0..all.len() {
             assert_eq!(op.read(&mut Reader(&all[..end])), None, "{op:?} {end}");
         }
@@ -110,10 +110,10 @@ fn transactions() {
         read(&format!("0000000d 00 00000000 00000005 00 00000000 {STAT} ffffffff 01 ffffffff")),
         Some(Ok(vec![Answer::Nothing, Answer::Stat(stat())]))
     );
-    // The first has another version, and the second was not tried.
+    // The first request found another version, and the second was not tried.
     let failed = "ffffffff 00 ffffff99 ffffff99 ffffffff 00 fffffffe fffffffe ffffffff 01 ffffffff";
     assert_eq!(read(failed), Some(Err(-103)));
-    // The second is not there.
+    // The second znode does not exist.
     let failed = "ffffffff 00 00000000 00000000 ffffffff 00 ffffff9b ffffff9b ffffffff 01 ffffffff";
     assert_eq!(read(failed), Some(Err(-101)));
     for other in ["", "00000002 00 00000000", "ffffffff 01 ffffffff", &failed[..40]] {
