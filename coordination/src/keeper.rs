@@ -302,8 +302,8 @@ impl Keeper {
 }
 
 impl State {
-    /// If nothing is left to keep, hands the thread to the last users: it ends once it has given everything
-    /// back.
+    /// If nothing is left to keep, hands the thread to the last users. The thread ends once it has given
+    /// everything back.
     fn end_thread_after(&mut self, last: &Users) {
         if self.leases.is_empty() && self.counters.is_empty() && self.sequences.is_empty() {
             if let Some((_, thread)) = self.thread.take() {

@@ -36,7 +36,7 @@ pub(crate) trait Waiting {
     /// Returns the time since the call began to wait, or earlier.
     fn elapsed(&mut self) -> Duration;
 
-    /// Waits until the state has changed more often than that, or a time has passed.
+    /// Waits until the state has changed more than `changes` times, but no longer than `longest`.
     async fn changed<S: Send>(
         &mut self,
         state: &Watched<S>,

@@ -896,8 +896,8 @@ const EVICTION: Setting = Setting {
 };
 /// Both processes may want the node that was never used.
 const EARLY: Setting = Setting { holders: 0, left: Left { renewals: 1, evictions: 1, ..NONE }, ..EVICTION };
-/// The second process always declares that the store is new. The declaration was true, because the head has
-/// reached the replica.
+/// The second process always declares that the store is new. This does no harm, because the head has reached
+/// the replica.
 const VOUCHED: Setting =
     Setting { holders: 0, is_init: true, is_head_lost: false, left: FAILOVER.left, ..FAILOVER };
 /// Two holders that notice a loss at the same time.

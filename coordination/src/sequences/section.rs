@@ -138,7 +138,8 @@ impl Section {
         self.bound
     }
 
-    /// After the store lost writes, its bound may be below numbers that were already issued.
+    /// Returns how many numbers are left up to the bound. After the store lost writes, the bound may be below
+    /// numbers that were already issued.
     pub(super) fn left(&self) -> u64 {
         self.bound.saturating_sub(self.highest)
     }

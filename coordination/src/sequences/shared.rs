@@ -48,7 +48,7 @@ pub(crate) struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The reasons for no lease and for no later bound, as of the last request to the store.
+    /// Why there was no lease, and why no later bound, when the store was last asked.
     lease: Option<Trouble>,
     bounds: Option<Trouble>,
     has_opened: bool,

@@ -38,11 +38,11 @@ impl fmt::Debug for Kind {
 /// their users. It runs on the thread that talks to stores, so it must not block: connect at the store's
 /// first call. A forked child calls `open` again. These addresses may have hosts, a path, and parameters that
 /// [`Address::parameter`] reads. [`Address`] shows neither passwords nor parameters, so begin the text of
-/// each error with it.
+/// each error with the address.
 ///
 /// [`records::Store`](crate::records::Store) says what a store must do, and
 /// [`records::conformance`](crate::records::conformance) tests it.
-/// [`records::MemoryStore`](crate::records::MemoryStore) is an example of a page, which keeps records for one
+/// [`records::MemoryStore`](crate::records::MemoryStore) is a short example, which keeps records for one
 /// process:
 ///
 /// ```

@@ -138,7 +138,7 @@ impl EtcdStore {
         if let Some(it) = self.connection.take().filter(is_good) {
             return Ok(it);
         }
-        // These values may come from an earlier store at this address.
+        // Another store may have taken the place of the one with these values.
         self.known.clear();
         self.hosts.connect(async |host, port| self.connect_to(host, port).await).await
     }

@@ -46,7 +46,7 @@ pub(super) fn read(key: &str, value: &str) -> Result<Record, String> {
     })
 }
 
-/// Returns why nothing is created beside a key of the former version.
+/// Returns the error for a key of the former version. Nothing is created beside such a key.
 pub(super) fn former(key: &str) -> String {
     format!(
         "{key} is of a former version of Polyflake, which this one does not read: remove it once no process uses it, and start a \
@@ -72,8 +72,8 @@ pub(super) fn contended(key: &str) -> String {
     format!("every attempt to change {key} conflicted with another process")
 }
 
-/// Waits, so that the others do not all retry at once. With 8 processes that keep asking, each of them waits
-/// half as long.
+/// Waits for a random time, so that processes do not all retry at once. With 8 processes that keep asking,
+/// this halves the time that each of them waits.
 pub(super) async fn pause(round: u64) {
     // The first refusal led to a fresh read, so retry at once.
     if round % 2 == 0 {

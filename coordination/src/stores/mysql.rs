@@ -27,10 +27,10 @@ use crate::url::Address;
 /// The client sends the last statement first. Turning `autocommit` on again ends a transaction that
 /// `init_connect` began, in which nobody would commit acknowledged writes. The isolation level is for the
 /// transactions after that. The server can log changes of this level as statements, too. Times are in UTC,
-/// since an hour occurs twice in other zones. A value that does not fit is an error and is not cut, and a
-/// table gets no other engine than the one requested. A `ROLLBACK` begins no transaction, which nobody would
-/// commit. No rows are left out, and no statement is refused for the number of rows that it may look at. No
-/// session ends between two renewals. Row and table locks wait for a second.
+/// since an hour occurs twice in other zones. A value that does not fit is an error and is not cut, and so is
+/// a request for an engine that the server lacks. A `ROLLBACK` does not begin another transaction, which
+/// nobody would commit. No rows are left out, and no statement is refused for the number of rows that it may
+/// look at. No session ends between two renewals. Row and table locks wait for a second.
 const SETUP: [&str; 2] = [
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE",
     "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 0, \
@@ -238,8 +238,8 @@ impl MysqlStore {
 
 async fn connect(opts: Opts, is_durability_none: bool, has_records: bool) -> Result<Open, Fault> {
     if opts.ssl_opts().is_some() && rustls::crypto::CryptoProvider::get_default().is_none() {
-        // The client uses the process's default provider. If another thread was faster, there is also a
-        // provider.
+        // The client uses the process's default provider. If another thread was faster, that thread has
+        // installed one.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
     let connection = Conn::new(opts).await?;

@@ -23,7 +23,7 @@ pub struct RedisStore {
     connection: Option<Connection>,
     /// The host that the next attempt starts with.
     turn: usize,
-    /// How many replicas the server that answered last has.
+    /// How many replicas of the server that answered last may lack acknowledged writes.
     replicas: u64,
     /// The incarnations, with replicas, of servers that have never been replicas since they started.
     first_masters: Vec<String>,

@@ -45,7 +45,7 @@ pub(crate) struct Source {
     pub(super) group: Group,
     place: Place,
     refuses_after_loss: bool,
-    /// The contents that are known last.
+    /// The last known contents.
     pub(super) known: Known,
     /// The record's number after this process's last reserve.
     pub(super) highest: u64,

@@ -297,7 +297,7 @@ fn where_no_id_is_adopted_a_set_stays_incomplete() {
     finds_a_fault(SAME, [1, 0], Rule::AdoptsTheId);
 }
 
-/// A process that looked before the loss marks the record.
+/// The record is marked by a process that looked before the loss.
 #[test]
 fn where_what_was_made_after_a_loss_is_marked_it_begins_again() {
     finds_a_fault(SAME, [0, 1], Rule::MarksWhatStood);

@@ -106,7 +106,7 @@ fn all(stores: &mut [&mut Fake], purpose: Purpose) -> Result<Vec<Option<Source>>
     Ok((0..stores.len()).map(source).collect())
 }
 
-/// Returns how many writes a failed attempt makes when it is repeated.
+/// Repeats a failed attempt, and returns how many writes it makes.
 fn all_again(stores: &mut [&mut Fake], purpose: Purpose) -> Result<usize, Refusal> {
     let mut random = || 1 << 40;
     let mut procedure = Procedure::new(purpose, true, vec![group(); stores.len()], &mut random);
@@ -457,7 +457,7 @@ fn what_is_removed_ends_those_that_use_it() {
     // If a reply was lost, or too few replicas confirmed, the record is written again.
     let again = all_again(&mut [&mut first, &mut second], Purpose::Remove);
     assert_eq!(again.unwrap(), 2);
-    // The tombstone holds even under another place.
+    // A new counter with another place follows, and the process still knows of the removal.
     let mut again = first.open();
     assert_eq!(first.reserve(&mut again, 1), Ok((1, 1)));
     assert_eq!(first.go(&mut a, LOOK), Err(Refusal::Removed));

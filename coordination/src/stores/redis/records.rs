@@ -47,7 +47,8 @@ macro_rules! script {
     };
 }
 
-/// Reads what remains of the group after the server restarts, and what the server does if memory is short.
+/// Reads the settings that decide what remains of the group after the server restarts, and what the server
+/// does if memory is short.
 const CHECK: &str = script!(
     "
     local policy = string.match(redis.call('INFO', 'memory'), 'maxmemory_policy:([%w-]+)')
@@ -253,7 +254,7 @@ impl RedisStore {
         Ok(())
     }
 
-    /// Refuses a group that does not exist, if it is in the former edition's key.
+    /// Refuses a group without records if the former edition's key for it exists.
     async fn refuse_former(
         &self,
         connection: &mut Connection,
@@ -377,7 +378,7 @@ impl Store for RedisStore {
 
     /// A server whose first replica is attached takes another replication ID, and then has no second one. So
     /// does a server that was a replica itself and lost its master's writes, some time after it took over.
-    /// The number of bytes that it received as a replica shows this.
+    /// The amount of data that it received as a replica tells the two apart.
     fn has_kept_all(&self, before: &str, now: &str) -> bool {
         let run = |it: &str| it.split_once('/').map(|(run, _)| run.to_owned()).filter(|it| !it.is_empty());
         let is_first = self.first_masters.iter().any(|it| it == now);

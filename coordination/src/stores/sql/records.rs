@@ -155,7 +155,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Makes a request. A server that accepts no changes counts as absent.
+/// Makes a request. A server that accepts no changes counts as unreachable.
 async fn ask<C: Client, T>(
     client: &mut C,
     run: impl AsyncFnOnce(&mut C) -> Result<T, C::Fault>,
