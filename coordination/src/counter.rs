@@ -38,7 +38,8 @@ use shared::{Answer, Counts, Pending, Shared, Source, What, unavailable};
 ///
 /// # Guarantees
 ///
-/// - No number is issued twice, by any process, as long as the store does not lose a write it has acknowledged.
+/// - No number is issued twice, by any process, as long as the store does not lose a write it has
+///   acknowledged.
 /// - With one store, each number is greater than every number that this process got before the call began.
 /// - A process that ends without [`close`](Self::close) leaves a gap: the numbers that it had in hand, at
 ///   most two segments, each of at most one [step](CounterOptions::step), and the numbers of its calls in

@@ -42,7 +42,7 @@ pub enum Kind {
     /// The store lost a counter's numbers or the bounds of sequences. The counter is moved above the numbers
     /// that processes know, and the owner of the sequences writes the bounds again.
     WritesLost,
-    /// The leases of this space last shorter than the address asks for.
+    /// The leases of this space are shorter than the address asks for.
     LeadDiffers,
     /// Nobody can lease a node for a while: all nodes are in use, or the store may have lost records.
     Waiting,
@@ -144,7 +144,8 @@ pub fn set_listener(listener: Option<Box<Listener>>) {
     replace_listener(listener).wait();
 }
 
-/// [`set_listener`] in two steps, for bindings that hold a lock: they release it before the second step, which waits.
+/// Does what [`set_listener`] does in two steps, for bindings that hold a lock: they release the lock before
+/// the second step, which waits.
 #[doc(hidden)]
 pub fn replace_listener(listener: Option<Box<Listener>>) -> Replaced {
     IS_CHOSEN.store(true, Ordering::Relaxed);

@@ -31,9 +31,9 @@ pub struct Group {
 pub enum Kind {
     /// The leases of a space.
     Space,
-    /// A counter.
+    /// The numbers of a counter.
     Counter,
-    /// A set of sequences.
+    /// The bounds and the lease of a set of sequences.
     Sequences,
 }
 
@@ -76,7 +76,7 @@ impl Record {
     pub const LAST_NUMBER: u64 = i64::MAX as u64;
     /// The longest text, in bytes.
     pub const MAX_TEXT: usize = 8192;
-    /// The most names in one [`Store::read`].
+    /// The largest number of names in one [`Store::read`].
     pub const MAX_NAMES: usize = 64;
 }
 

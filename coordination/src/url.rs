@@ -31,7 +31,7 @@ const OURS: [&str; 12] = [
     "schema_name",
 ];
 
-/// Parameters of the drivers that look like one of ours.
+/// The drivers' parameters that look like one of Polyflake's.
 const THEIRS: [&str; 2] = ["wait_timeout", "ttl_check_interval"];
 
 /// Finds the name of a registered store, once there is one.
@@ -183,7 +183,7 @@ pub struct Address {
     pub clock_difference_ms: u64,
     /// Whether the address sets no clock difference. Then the smaller value of an existing space applies.
     pub is_clock_difference_default: bool,
-    /// Redis: how many replicas must have a change before it counts.
+    /// Redis: how many replicas must have a change before the change counts.
     pub replicas: u32,
     /// Whether the user accepts that the server may forget: for Redis, PostgreSQL and MySQL.
     pub is_durability_none: bool,
@@ -651,7 +651,8 @@ impl Parameters {
         Ok((it, rest))
     }
 
-    /// The statements on other systems' tables name no schema, so they might take another table's row unnoticed.
+    /// Checks the schemas. The statements on other systems' tables name no schema, so they might take another
+    /// table's row unnoticed.
     fn check_schema(&self) -> Result<(), String> {
         if self.schema_name.is_some() && self.schema != Schema::Polyflake {
             return Err("schema_name is for Polyflake's own table, and schema=leaf, tinyid or cosid names another: leave \

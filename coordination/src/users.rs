@@ -1,4 +1,4 @@
-//! Counts the users of something that the keeper keeps, which ends when nobody uses it.
+//! Counts the users of a lease or a counter, which the keeper ends when nobody uses it.
 
 use core::time::Duration;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -21,7 +21,7 @@ pub(crate) struct Users {
 #[derive(Debug)]
 struct Present {
     count: u64,
-    /// Whether the last user closed, rather than just leaving.
+    /// Whether the last user closed it, rather than just leaving.
     is_closed: bool,
     /// Since when there have been no users.
     since: Instant,

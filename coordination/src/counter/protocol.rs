@@ -7,7 +7,8 @@
 //! of stores, and covers all numbers up to it: no number above it was issued.
 //!
 //! - [`Procedure`] opens, raises and removes a counter on all of its stores.
-//! - [`Source`] is one of these stores: it reserves, checks for losses every [`LOOK_EVERY_MS`], and gives back.
+//! - [`Source`] is one of these stores: it reserves numbers, checks for losses every [`LOOK_EVERY_MS`], and
+//!   gives back.
 //! - [`Text`] is the rest of the record.
 //!
 //! Each `add` and each `write` that hands out numbers is sent once. If its reply is lost and a later answer
@@ -88,7 +89,8 @@ pub(crate) enum Refusal {
     Removed,
     /// The store should have the place `wanted`, but has `found`.
     OtherPlace { at: usize, found: Place, wanted: Place },
-    /// Two stores have records of two counters, or a store has the record of another counter than before.
+    /// The stores have records of different counters, or a store has the record of a counter that it did not
+    /// have before.
     OtherId { at: usize, found: String, wanted: String },
     /// The counter is incomplete, and this store has lost the record under which it may have given numbers.
     /// Somebody must raise or remove the counter.
@@ -226,7 +228,7 @@ pub(crate) enum Rule {
     FindsItsVersion,
     /// An add is sent once.
     SendsOnce,
-    /// Recovered numbers may be too few for the present call.
+    /// Numbers that were recovered are passed over if they are too few for the present call.
     PassesOverTooFew,
     GivesBackOnVersion,
 }

@@ -73,7 +73,7 @@ struct Place {
 
 /// The result of a claim in a segment that the caller did not know.
 enum Claimed {
-    /// A number, and whether it is time to ask for the next segment.
+    /// A number, and whether it is time to request the next segment.
     Number(u64, bool),
     Nothing,
     /// Perhaps a number, from a segment that no longer exists.

@@ -32,7 +32,7 @@ pub(crate) struct Shared {
     pub(crate) users: Users,
     state: Watched<State>,
     pub(crate) counts: Counts,
-    /// Whether a raise or a removal wrote something, while its call does not know the result.
+    /// Whether a raise or a removal wrote something although its call does not know the result.
     pub(crate) is_unsure: AtomicBool,
 }
 
@@ -97,7 +97,7 @@ pub(crate) enum Answer {
     Done(bool),
 }
 
-/// For [`CounterStats`](super::CounterStats).
+/// The counts for [`CounterStats`](super::CounterStats).
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) segments: AtomicU64,

@@ -1,4 +1,4 @@
-//! When to ask a store next: one rule for leases, counters and sequences.
+//! Decides when to ask a store next, by one rule for leases, counters and sequences.
 
 use core::time::Duration;
 use std::time::Instant;
@@ -17,7 +17,7 @@ const APART_MS: u64 = 50;
 pub(super) struct Pace {
     next: Instant,
     failures: u32,
-    /// A third of the time to live.
+    /// The longest pause: a third of the TTL.
     longest: Duration,
 }
 

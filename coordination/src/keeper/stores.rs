@@ -1,4 +1,4 @@
-//! One connection for the leases of each store, and at most one more for everything else.
+//! The connections to stores: one for the leases of each store, and at most one more for everything else.
 
 use core::cell::{Cell, RefCell};
 use core::time::Duration;

@@ -4,7 +4,7 @@ use core::ops::{Range, RangeInclusive};
 
 use super::Random;
 
-/// Which nodes a process may lease.
+/// The nodes that a process may lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Nodes {
     /// The width of the whole node.

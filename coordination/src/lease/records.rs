@@ -18,7 +18,7 @@ pub(crate) struct Head {
     pub(crate) version: u64,
     /// The store's incarnation when the fence was written.
     pub(crate) incarnation: String,
-    /// How far past the time a bound may lie: the TTL of the space's first holder, plus its `max_ahead_ms`.
+    /// How far past the present a bound may lie: the TTL of the space's first holder plus its `max_ahead_ms`.
     pub(crate) lead_ms: u64,
     /// The space's `clock_difference`.
     pub(crate) difference_ms: u64,

@@ -633,7 +633,7 @@ fn hours(seeds: core::ops::Range<u64>) {
         let world = run(seed, ALL, false);
         assert!(world.repeat.is_none(), "{}", story(seed, ALL));
         let counts = world.counts;
-        // Leases were acquired and kept.
+        // Check that leases were acquired and kept.
         assert!(counts.leases >= 4 && counts.renewals >= 100, "seed {seed}: {counts:?}");
         all.leases += counts.leases;
         all.renewals += counts.renewals;

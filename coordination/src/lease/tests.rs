@@ -248,7 +248,7 @@ fn nodes_without_a_head_are_no_new_space() {
 #[test]
 fn a_store_that_can_forget_is_waited_for_unless_somebody_vouches() {
     let mut bench = Bench::that_forgets();
-    // The lead, three times the difference of clocks, the store's granularity, and one tick.
+    // The fence is the lead, three times the clock difference, the store's granularity, and one tick ahead.
     let fence = NOW + 31_000 + 3000 + 1 + 1;
     assert_eq!(bench.acquire(NOW), Err(Refusal::Fenced { in_ms: fence - NOW, why: Why::First }));
     assert_eq!(fenced(&bench.acquire(fence - 1)), Some(1));
@@ -672,7 +672,7 @@ fn what_another_has_is_lost() {
 
 #[test]
 fn after_a_loss_only_those_who_surely_have_not_expired_renew() {
-    // Thirty seconds, minus twice the difference of clocks and the granularity.
+    // Thirty seconds, minus twice the clock difference and the granularity.
     let last = 27_998;
     let was_leased = || {
         let mut bench = Bench::new().of_one();

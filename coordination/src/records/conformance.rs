@@ -20,7 +20,7 @@ type Open<'a> = &'a (dyn Fn() -> Box<dyn Store> + Sync);
 ///
 /// # Panics
 ///
-/// If the store does not do what [`Store`] says.
+/// Panics if the store does not behave as [`Store`] specifies.
 pub fn conformance(open: Open<'_>) {
     let histories: [fn(Open<'_>, &str); 14] = [
         nothing_is_there,
@@ -338,7 +338,7 @@ fn several_are_asked_for_at_once(open: Open<'_>, namespace: &str) {
     let others = [of(4), group(namespace, Kind::Sequences, "it is 3"), of(3), of(1), of(2)];
     let (third, fourth) = (record(901, 3, "{}"), record(902, 4, "{}"));
     assert_eq!(each(&mut client, &others), [Some(fourth), None, Some(third), None, there(2)]);
-    // One guard for several records of a group.
+    // Several records of a group have one guard.
     let guarded = |name: &str, version| {
         let (name, guard, new) = (name.into(), Some(("last".into(), version)), record(1, 0, ""));
         Write { group: of(3), name, expected: None, guard, new }

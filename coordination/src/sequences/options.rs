@@ -23,9 +23,9 @@ const MAX_WAIT_MS: u32 = 10_000;
 /// |---|---|---|
 /// | `store` | none: it must be given | the address of a store |
 /// | `sections` | 1024 | how many bounds the store has: 1 to 16,384. It cannot be changed later |
-/// | `step` | 10000 | by how many numbers a bound is moved ahead: 1 to 1,000,000,000 |
+/// | `step` | 10000 | how many numbers a bound is moved ahead: 1 to 1,000,000,000 |
 /// | `max_keys` | 1000000 | how many keys stay in memory, of at most 40 bytes each: 1 to 1,000,000,000 |
-/// | `max_wait_ms` | 10000 | the longest a call waits for the store: 0 to 4294967295 |
+/// | `max_wait_ms` | 10000 | the longest time that a call waits for the store: 0 to 4294967295 |
 ///
 /// Keys are spread over the sections by their hash. When less than one step is left in a section, its bound
 /// moves to two steps above the section's highest number. The store keeps the bounds in records of 64, at

@@ -165,7 +165,7 @@ mod tests {
     #[derive(Debug, Clone)]
     enum Act {
         Next(u64),
-        /// The bound moves on, or continues from one that others wrote.
+        /// The bound moves ahead, or continues from a bound that others wrote.
         Extend {
             skipped: u64,
             by: u64,

@@ -62,7 +62,7 @@ impl Hosts {
             said.push(if hosts.len() == 1 { told } else { format!("{host}:{port}: {told}") });
         }
         let text = prefix + &said.join("; ");
-        // A refusal says more than a host that is down.
+        // A refusal says more than the error of a host that is down.
         Err(if is_refused { StoreError::Refused(text) } else { StoreError::Unreachable(text) })
     }
 

@@ -316,7 +316,7 @@ fn explain(at: &str, error: &Error) -> StoreError {
             _ => unreachable(message),
         },
         Error::Io(IoError::Io(error)) => {
-            // A certificate stays the same.
+            // A certificate does not change by itself.
             if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>) {
                 refused(error)
             } else {

@@ -293,7 +293,7 @@ impl Procedure {
                 continue;
             }
             let place = self.place(at);
-            // No store has the last numbers if the highest is not a multiple of the number of stores.
+            // If the highest number is not a multiple of the number of stores, no store has the last numbers.
             let wanted = rounded_up(number, place).unwrap_or(limit(place));
             let incarnation = self.incarnation(at);
             let (expected, number, mut text) = match has {

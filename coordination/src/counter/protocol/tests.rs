@@ -169,7 +169,7 @@ fn each_store_gives_the_numbers_of_its_place() {
     let other = all(&mut [&mut first], Purpose::Open { start: 1 });
     let (found, wanted) = (Place { index: 0, count: 2 }, Place::ONLY);
     assert_eq!(other.err(), Some(Refusal::OtherPlace { at: 0, found, wanted }));
-    // A store that is down is left out; one that lost its record is left out until the counter is raised.
+    // A store that is down is left out, and so is a store that lost its record, until the counter is raised.
     second.incarnation = "";
     let sources = all(&mut [&mut first, &mut second], Purpose::Open { start: 1 }).unwrap();
     assert!(sources[0].is_some() && sources[1].is_none());
@@ -181,7 +181,7 @@ fn each_store_gives_the_numbers_of_its_place() {
     assert!(sources[0].is_some() && sources[1].is_none());
     let mut sources = all(&mut [&mut first, &mut second], raise).unwrap();
     assert_eq!(second.reserve(sources[1].as_mut().unwrap(), 1), Ok((101, 101)));
-    // The process that had numbers up to 7 continues above.
+    // The process that had numbers up to 7 continues above 101.
     assert_eq!(second.reserve(&mut odd, 1), Ok((103, 103)));
     assert_eq!(first.reserve(&mut even, 1), Ok((102, 102)));
     assert!(!even.has_dropped() && !odd.has_dropped());
@@ -489,7 +489,7 @@ fn it_is_not_removed_while_a_store_is_down() {
     assert_eq!(all(&mut [&mut first, &mut second], Purpose::Remove).err(), Some(Refusal::NotThere));
 }
 
-/// A high enough record says nothing about the replicas that must have it.
+/// A record that is high enough says nothing about the replicas that must have it.
 #[test]
 fn a_raise_that_was_not_confirmed_is_written_again() {
     let mut store = Fake::new();

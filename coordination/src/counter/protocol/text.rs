@@ -39,7 +39,7 @@ pub(crate) struct Text {
     pub(crate) removed: Vec<String>,
 }
 
-/// After a loss, numbers continue under another incarnation.
+/// A change of incarnation, under which numbers continue after a loss.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct TurnOver {
     pub(crate) incarnation: String,

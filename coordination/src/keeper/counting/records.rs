@@ -172,7 +172,7 @@ impl Records {
         }
         match &result {
             Ok(Some(run)) => self.newest = Some(*run),
-            // Somebody may create another counter with this name, which issues the same numbers.
+            // Somebody may create another counter with this name, which would issue the same numbers.
             Err(Refusal::Protocol(protocol::Refusal::Removed)) => drop_all(&self.shared, shared),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! Records, in a table of one schema.
+//! Records in PostgreSQL, in a table of one schema.
 
 use async_trait::async_trait;
 use tokio_postgres::Row;
