@@ -1,4 +1,4 @@
-//! Where the time comes from: one method that gives Unix ms or an error.
+//! The source of time: one method that returns Unix ms or an error.
 
 use core::fmt;
 use core::time::Duration;
@@ -15,8 +15,8 @@ pub use steady::SteadyClock;
 
 /// A source of time. Closures that return `Result<i64, ClockError>` are clocks.
 ///
-/// A clock may stop, jump and go back: [`Snowflake`](crate::Snowflake) never repeats an ID because of it. It is
-/// read at least once a call, and no lock is held while it runs.
+/// A clock may stop, jump or go back: [`Snowflake`](crate::Snowflake) never repeats an ID because of it.
+/// Every call reads the clock at least once, and holds no lock while it does.
 ///
 /// ```
 /// use polyflake::{Snowflake, UnixTime};
@@ -30,11 +30,12 @@ pub trait Clock {
     ///
     /// # Errors
     ///
-    /// Whatever keeps the clock from telling the time; the call that asked fails with `clock_failed`.
+    /// Any reason why the clock cannot tell the time. The call that needed it then fails with `clock_failed`.
     fn unix_ms(&self) -> Result<i64, ClockError>;
 
-    /// The same, read again and after everything the caller did before, for a clock that caches its reading. A call asks
-    /// for it before it fails, waits, or decides that the clock has stepped back.
+    /// The time now, read afresh after everything that the caller did before. Only a clock that caches its
+    /// reading needs its own version. A call uses this before it fails, waits, or decides that the clock has
+    /// stepped back.
     ///
     /// # Errors
     ///
@@ -43,15 +44,16 @@ pub trait Clock {
         self.unix_ms()
     }
 
-    /// About how long until [`unix_ms`](Self::unix_ms), which gave `now_ms`, gives `target_ms`. It may be too
-    /// short, because the clock is read again; a clock that counts finer than a ms can be more exact.
+    /// Roughly how long it takes until [`unix_ms`](Self::unix_ms), which has just returned `now_ms`, returns
+    /// `target_ms`. The answer may be too short, because the clock is read again. A clock that counts in
+    /// units finer than a millisecond can be more exact.
     fn until(&self, now_ms: i64, target_ms: i64) -> Duration {
         let whole_ms = u64::try_from(target_ms.saturating_sub(now_ms)).unwrap_or(0);
-        // The first of these ms may be all but over.
+        // The first of these milliseconds may be almost over.
         Duration::from_millis(whole_ms.saturating_sub(1)).max(Duration::from_micros(200))
     }
 
-    /// Whether it is the system's clock, which is the same for all that have one.
+    /// Returns true for the system's clock, which is the same for everyone who uses it.
     #[doc(hidden)]
     fn is_of_the_system(&self) -> bool {
         false
@@ -64,14 +66,14 @@ impl<F: Fn() -> Result<i64, ClockError>> Clock for F {
     }
 }
 
-/// What a [`Clock`] returns when it has no time to give; it becomes `clock_failed`.
+/// The error of a [`Clock`] that cannot tell the time. The call fails with `clock_failed`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockError {
     reason: &'static str,
 }
 
 impl ClockError {
-    /// An error whose message is `reason`.
+    /// Creates an error with the message `reason`.
     pub const fn new(reason: &'static str) -> Self {
         Self { reason }
     }

@@ -5,18 +5,18 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 #[cfg(not(loom))]
 use portable_atomic::{AtomicU64, Ordering};
 
-/// The last slot taken. It only ever grows.
+/// The last slot taken. It only grows.
 ///
-/// It may be in a state file: its form is fixed, and every bit pattern is valid.
+/// A cursor can live in a state file, so its layout in memory is fixed and every bit pattern is valid.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Cursor {
     pub(crate) slot: AtomicU64,
     pub(crate) waits: AtomicU64,
     pub(crate) rollbacks: AtomicU64,
-    /// The tick in which the last of `rollbacks` was seen, so that one step back counts once.
+    /// The tick in which the latest of the `rollbacks` was seen, so that each step back is counted once.
     rollback_tick: AtomicU64,
-    /// Where it began: nothing was taken while it is still there.
+    /// The initial value of `slot`. Nothing has been taken while `slot` still equals it.
     pub(crate) first: AtomicU64,
 }
 
@@ -31,20 +31,20 @@ impl Cursor {
         }
     }
 
-    /// The last slot taken. Acquire, because a caller that looks twice reads the clock after it.
+    /// Returns the last slot taken. Acquire, because a caller that loads it twice reads the clock in between.
     #[inline]
     pub(crate) fn load(&self) -> u64 {
         self.slot.load(Ordering::Acquire)
     }
 
-    /// Takes all slots up to `to`, if `from` is still the last one taken.
+    /// Takes all slots up to `to` if `from` is still the last slot taken.
     #[inline]
     pub(crate) fn advance(&self, from: u64, to: u64) -> bool {
         self.slot.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// As [`advance`](Self::advance), without a locked instruction. The caller's lock keeps others from moving the cursor
-    /// between its `load` and this.
+    /// Does the same as [`advance`](Self::advance), without a locked instruction. The caller's lock keeps
+    /// other calls from moving the cursor between its `load` and this call.
     #[inline]
     pub(crate) fn advance_under_lock(&self, from: u64, to: u64) -> bool {
         debug_assert_eq!(self.load(), from, "another call moved the cursor without the lock");
@@ -52,17 +52,17 @@ impl Cursor {
         true
     }
 
-    /// Whether any slot was taken since the cursor was made.
+    /// Returns true if any slot has been taken since the cursor was created.
     pub(crate) fn has_issued(&self) -> bool {
         !self.began_at(self.load())
     }
 
-    /// Whether a cursor that is at `last` has issued nothing yet.
+    /// Returns true if a cursor that is at `last` has not issued anything yet.
     pub(crate) fn began_at(&self, last: u64) -> bool {
         last == self.first.load(Ordering::Relaxed)
     }
 
-    /// Leaves nothing to take.
+    /// Uses up all slots.
     pub(crate) fn use_up(&self) {
         self.slot.store(u64::MAX, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! From an ID back to its parts, and from parts and instants to IDs.
+//! Decoding an ID into its parts, and composing IDs from parts and instants.
 
 use core::fmt;
 
@@ -13,10 +13,10 @@ mod likelihood;
 pub use all::DecodedAll;
 pub use likelihood::Likelihood;
 
-/// An instant: whole Unix milliseconds, and whether a part of a millisecond follows.
+/// An instant: a whole number of Unix milliseconds, and whether a fraction of a millisecond follows.
 ///
-/// Made from Unix ms, µs or ns, or from a [`std::time::SystemTime`] by `into`. An instant that does not
-/// fit is an error, which names it, where it is used.
+/// Built from Unix ms, µs or ns, or from a [`std::time::SystemTime`] with `into`. An instant that is out of
+/// range causes an error where it is used, and the error names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct UnixTime {
     floor_ms: Number,
@@ -24,24 +24,26 @@ pub struct UnixTime {
 }
 
 impl UnixTime {
-    /// From milliseconds since 1970-01-01T00:00Z.
+    /// Creates an instant from milliseconds since 1970-01-01T00:00Z.
     pub fn from_ms(ms: impl Into<Number>) -> Self {
         Self { floor_ms: ms.into(), has_fraction: false }
     }
 
-    /// From microseconds since 1970-01-01T00:00Z.
+    /// Creates an instant from microseconds since 1970-01-01T00:00Z.
     pub fn from_us(us: i64) -> Self {
         Self { floor_ms: us.div_euclid(1000).into(), has_fraction: us.rem_euclid(1000) != 0 }
     }
 
-    /// From milliseconds since 1970-01-01T00:00Z and nanoseconds after them (0 to 999,999; more carry over).
+    /// Creates an instant from milliseconds since 1970-01-01T00:00Z plus nanoseconds (0 to 999,999; larger
+    /// values carry over).
     pub fn from_ms_ns(ms: i64, ns: u32) -> Self {
         let ms = i128::from(ms) + i128::from(ns / 1_000_000);
         let floor_ms = i64::try_from(ms).map_or_else(|_| Number::of(ms), Number::from);
         Self { floor_ms, has_fraction: ns % 1_000_000 != 0 }
     }
 
-    /// From seconds since 1970-01-01T00:00Z and nanoseconds after them (0 to 999,999,999; more carry over).
+    /// Creates an instant from seconds since 1970-01-01T00:00Z plus nanoseconds (0 to 999,999,999; larger
+    /// values carry over).
     pub fn from_s_ns(s: i64, ns: u32) -> Self {
         let ms = i128::from(s) * 1000 + i128::from(ns / 1_000_000);
         let floor_ms = i64::try_from(ms).map_or_else(|_| Number::of(ms), Number::from);
@@ -67,7 +69,7 @@ impl From<std::time::SystemTime> for UnixTime {
     }
 }
 
-/// An ID taken apart by [`Layout::decode`].
+/// An ID decoded by [`Layout::decode`].
 ///
 /// ```
 /// use polyflake::Layout;
@@ -90,7 +92,7 @@ impl Decoded {
         self.id
     }
 
-    /// The layout it was taken apart by.
+    /// The layout that decoded the ID.
     pub const fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -100,33 +102,33 @@ impl Decoded {
         self.layout.epoch_ms() + self.ticks() * self.layout.tick_ms()
     }
 
-    /// The start of the ID's tick; `None` where this platform's `SystemTime` ends earlier.
+    /// The start of the ID's tick, or `None` if it is later than this platform's `SystemTime` can represent.
     #[cfg(feature = "std")]
     pub fn time(&self) -> Option<std::time::SystemTime> {
         std::time::UNIX_EPOCH.checked_add(core::time::Duration::from_millis(self.timestamp_ms()))
     }
 
-    /// How many ticks after the epoch.
+    /// The number of ticks since the epoch.
     pub const fn ticks(&self) -> u64 {
         self.layout.timestamp().value(self.id)
     }
 
-    /// All node fields joined, from the highest to the lowest.
+    /// The values of all node fields joined into one number, from the highest field to the lowest.
     pub fn node(&self) -> u64 {
         self.layout.node_of(self.id)
     }
 
-    /// The node fields' names and values, from the highest down.
+    /// The names and values of the node fields, from the highest to the lowest.
     pub fn fields(&self) -> impl Iterator<Item = (&str, u64)> {
         self.layout.node_fields().map(|field| (field.name(), field.value(self.id)))
     }
 
-    /// The value of a node field.
+    /// The value of the node field `name`.
     pub fn field(&self, name: &str) -> Option<u64> {
         self.layout.field(name).filter(Field::is_node).map(|field| field.value(self.id))
     }
 
-    /// The number within the tick.
+    /// The sequence number within the tick.
     pub const fn sequence(&self) -> u64 {
         self.layout.sequence().value(self.id)
     }
@@ -143,11 +145,11 @@ impl fmt::Debug for Decoded {
 }
 
 impl Layout {
-    /// Takes an ID apart.
+    /// Decodes an ID into its parts.
     ///
     /// # Errors
     ///
-    /// `invalid_id` if the ID has bits above the layout's.
+    /// `invalid_id` if a bit above the layout's highest is set.
     pub fn decode(&self, id: impl Into<Number>) -> Result<Decoded, Error> {
         let given = id.into();
         match given.to_u64() {
@@ -156,12 +158,12 @@ impl Layout {
         }
     }
 
-    /// The ID of an instant (rounded down to its tick), a node and a sequence number: for moving rows into an
-    /// ID space, and for tests. Nothing keeps it from repeating an ID that was issued.
+    /// Returns the ID for an instant (rounded down to its tick), a node and a sequence number. Use it to
+    /// migrate rows to new IDs, and in tests. Nothing stops it from repeating an ID that has been issued.
     ///
     /// # Errors
     ///
-    /// `time_out_of_range`, `invalid_node`, or `invalid_option` for the sequence.
+    /// `time_out_of_range`, `invalid_node`, or `invalid_option` if the sequence number is out of range.
     ///
     /// ```
     /// use polyflake::{Layout, UnixTime};
@@ -183,12 +185,12 @@ impl Layout {
         Ok(self.join(ticks, self.place_node(node), sequence))
     }
 
-    /// The lowest ID at or after an instant: the lower end of a range of time.
+    /// Returns the lowest ID at or after an instant: the lower end of a time range.
     ///
     /// # Errors
     ///
-    /// `time_out_of_range`, or `invalid_layout` if a node field is above the timestamp: then no range of IDs holds a
-    /// span of time.
+    /// `time_out_of_range`, or `invalid_layout` if a node field is above the timestamp: with such a layout,
+    /// the IDs of a time range are not contiguous.
     ///
     /// ```
     /// use polyflake::{Layout, UnixTime};
@@ -202,7 +204,7 @@ impl Layout {
         Ok(self.join(self.ticks_at(time.into(), true)?, 0, 0))
     }
 
-    /// The highest ID at or before an instant: the upper end of a range of time.
+    /// Returns the highest ID at or before an instant: the upper end of a time range.
     ///
     /// # Errors
     ///
@@ -213,7 +215,7 @@ impl Layout {
         Ok(self.join(ticks, self.place_node(ones(self.node_bits())), self.sequence().max()))
     }
 
-    /// The layout's last instant; `None` where this platform's `SystemTime` ends earlier.
+    /// The layout's last instant, or `None` if it is later than this platform's `SystemTime` can represent.
     #[cfg(feature = "std")]
     pub fn ends_at(&self) -> Option<std::time::SystemTime> {
         std::time::UNIX_EPOCH.checked_add(core::time::Duration::from_millis(self.ends_at_ms()))
@@ -227,7 +229,8 @@ impl Layout {
         out_of_range(unix_ms, self.epoch_ms(), self.ends_at_ms())
     }
 
-    /// The tick that an instant lies in, or the first that does not begin before it.
+    /// Returns the tick that contains an instant or, with `round_up`, the first tick that does not begin
+    /// before it.
     fn ticks_at(&self, time: UnixTime, round_up: bool) -> Result<u64, Error> {
         let out_of_range = || self.out_of_range(time.floor_ms);
         let after = time.floor_ms.to_u64().and_then(|ms| ms.checked_sub(self.epoch_ms()));
@@ -287,7 +290,7 @@ mod tests {
         let later = UnixTime::from_us(1_700_000_000_000_001);
         assert_eq!(layout.min_id(later).unwrap(), ms);
         assert_eq!(layout.max_id(later).unwrap(), ms - 1);
-        // The least that the clock of Windows tells apart.
+        // The smallest step of the Windows clock.
         let later = UNIX_EPOCH + Duration::new(1_700_000_000, 100);
         assert_eq!(layout.min_id(later).unwrap(), ms);
         assert_eq!(layout.max_id(later).unwrap(), ms - 1);
