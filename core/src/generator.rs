@@ -1,4 +1,4 @@
-//! What Snowflakes, counters and generators of a program's own have in common.
+//! The interface that Snowflakes, counters and a program's own generators share.
 
 use core::error;
 
@@ -6,8 +6,8 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::snowflake::Snowflake;
 
-/// Something that gives unique 64-bit IDs: a [`Snowflake`], a counter of the crate `polyflake-coordination`, or a generator of your
-/// own. What takes an ID from any of them takes this.
+/// A generator of unique 64-bit IDs: a [`Snowflake`], a counter from the crate `polyflake-coordination`, or
+/// your own. Code that is generic over this trait accepts all of them.
 ///
 /// ```
 /// use std::cell::Cell;
@@ -34,21 +34,21 @@ use crate::snowflake::Snowflake;
 /// # Ok::<(), Error>(())
 /// ```
 pub trait IdGenerator {
-    /// What a call can fail with.
+    /// The error of a call.
     type Error: error::Error + Send + Sync + 'static;
 
     /// The next ID.
     ///
     /// # Errors
     ///
-    /// The generator's.
+    /// Any error of the generator.
     fn next_id(&self) -> Result<u64, Self::Error>;
 
-    /// Fills `ids`. An error loses those that were written already: they are not given again.
+    /// Fills `ids`. If a call fails, the IDs already written are lost: they are not issued again.
     ///
     /// # Errors
     ///
-    /// The generator's.
+    /// Any error of the generator.
     fn fill(&self, ids: &mut [u64]) -> Result<(), Self::Error> {
         for id in ids {
             *id = self.next_id()?;
@@ -56,11 +56,11 @@ pub trait IdGenerator {
         Ok(())
     }
 
-    /// `n` IDs.
+    /// Returns `n` IDs.
     ///
     /// # Errors
     ///
-    /// The generator's.
+    /// Any error of the generator.
     fn next_ids(&self, n: usize) -> Result<std::vec::Vec<u64>, Self::Error> {
         let mut ids = std::vec![0; n];
         self.fill(&mut ids)?;

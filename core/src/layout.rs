@@ -1,4 +1,4 @@
-//! Which bits of an ID mean what: fields, epoch and tick.
+//! The meaning of an ID's bits: fields, epoch and tick.
 
 use core::fmt;
 
@@ -17,14 +17,14 @@ pub(crate) use parse::split;
 pub use facts::Warning;
 pub use presets::{PRESETS, Preset};
 
-/// The most node fields a layout may have.
+/// The maximum number of node fields in a layout.
 pub const MAX_NODE_FIELDS: usize = 8;
 const MAX_FIELDS: usize = MAX_NODE_FIELDS + 2;
 const MAX_NAME: usize = 24;
 pub(crate) const TIMESTAMP: &str = "timestamp";
 pub(crate) const SEQUENCE: &str = "sequence";
 
-/// A field of a layout: its name, its width and its place.
+/// A field of a layout: its name, its width and its position.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Field {
     name: [u8; MAX_NAME],
@@ -36,7 +36,7 @@ pub struct Field {
 impl Field {
     const NONE: Self = Self { name: [0; MAX_NAME], name_len: 0, bits: 0, shift: 0 };
 
-    /// The field's name: `timestamp`, `sequence`, or a node field's own.
+    /// The field's name: `timestamp`, `sequence`, or the name of a node field.
     pub const fn name(&self) -> &str {
         match core::str::from_utf8(self.name_bytes()) {
             Ok(name) => name,
@@ -56,7 +56,7 @@ impl Field {
         self.bits as u32
     }
 
-    /// How many bits are below the field.
+    /// The number of bits below the field.
     pub const fn shift(&self) -> u32 {
         self.shift as u32
     }
@@ -66,7 +66,7 @@ impl Field {
         ones(self.bits())
     }
 
-    /// The field's bits, in their place in the ID.
+    /// The field's bits, at their position in the ID.
     pub const fn mask(&self) -> u64 {
         self.max() << self.shift
     }
@@ -76,7 +76,7 @@ impl Field {
         (id >> self.shift) & self.max()
     }
 
-    /// Whether it is a node field: neither the timestamp nor the sequence.
+    /// Returns true for a node field, and false for the timestamp and the sequence.
     pub const fn is_node(&self) -> bool {
         !same(self.name_bytes(), TIMESTAMP.as_bytes()) && !same(self.name_bytes(), SEQUENCE.as_bytes())
     }
@@ -88,10 +88,10 @@ impl fmt::Debug for Field {
     }
 }
 
-/// What the bits of an ID mean: fields from the highest bit down, the epoch, and the tick.
+/// The meaning of an ID's bits: the fields from the highest bit down, the epoch, and the tick.
 ///
-/// A layout is made from a preset's name or a layout text with [`Layout::parse`], or from its parts with
-/// [`Layout::new`]; both work in `const`. It prints as its text, which parses back to an equal layout.
+/// Create a layout from the name of a preset or a layout text with [`Layout::parse`], or from its parts with
+/// [`Layout::new`]. Both work in `const`. A layout prints as its text, which parses back to an equal layout.
 ///
 /// ```
 /// use polyflake::Layout;
@@ -105,9 +105,9 @@ impl fmt::Debug for Field {
 /// # Ok::<(), polyflake::Error>(())
 /// ```
 ///
-/// Bounds: exactly one `timestamp` and one `sequence` (at most 32 bits), the timestamp above the sequence; at
-/// most 8 node fields with at most 32 bits together; at most 64 bits in all; names of at most 24 bytes; an end
-/// of at most 2^63-1 Unix ms.
+/// Limits: exactly one `timestamp` and one `sequence` (at most 32 bits), with the timestamp above the
+/// sequence; at most 8 node fields, with at most 32 bits together; at most 64 bits in all; names of at most
+/// 24 bytes; an end of at most 2^63-1 Unix ms.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Layout {
     fields: [Field; MAX_FIELDS],
@@ -119,7 +119,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Every field, from the highest bit down.
+    /// All fields, from the highest bit down.
     pub const fn fields(&self) -> &[Field] {
         match self.fields.split_at_checked(self.count as usize) {
             Some((fields, _)) => fields,
@@ -127,7 +127,7 @@ impl Layout {
         }
     }
 
-    /// The field of that name.
+    /// The field with this name.
     pub const fn field(&self, name: &str) -> Option<Field> {
         if name.is_empty() { None } else { find(&self.fields, name.as_bytes()) }
     }
@@ -150,27 +150,27 @@ impl Layout {
         self.epoch_ms
     }
 
-    /// How long a tick lasts, in ms.
+    /// The length of a tick, in ms.
     pub const fn tick_ms(&self) -> u64 {
         self.tick_ms
     }
 
     /// The layout's last instant, in Unix ms: the last ms of its last tick.
     pub const fn ends_at_ms(&self) -> u64 {
-        // Checked to fit when the layout was made.
+        // The constructors have checked that this fits.
         (self.timestamp.max() * self.tick_ms) + self.epoch_ms + (self.tick_ms - 1)
     }
 
-    /// The width of all fields together: IDs lie below 2 to this power.
+    /// The width of all fields together: every ID is below 2 to this power.
     pub const fn total_bits(&self) -> u32 {
-        // Nothing is between fields or below the last.
+        // There are no gaps between the fields or below the last one.
         match self.fields() {
             [highest, ..] => highest.bits() + highest.shift(),
             [] => 0,
         }
     }
 
-    /// The width of a slot: of timestamp and sequence together.
+    /// The width of a slot, which consists of timestamp and sequence.
     pub(crate) const fn slot_bits(&self) -> u32 {
         self.timestamp_bits() + self.sequence_bits()
     }
@@ -180,7 +180,7 @@ impl Layout {
         self.timestamp.bits()
     }
 
-    /// How many bits are below the timestamp.
+    /// The number of bits below the timestamp.
     pub const fn timestamp_shift(&self) -> u32 {
         self.timestamp.shift()
     }
@@ -190,7 +190,7 @@ impl Layout {
         self.sequence.bits()
     }
 
-    /// How many bits are below the sequence.
+    /// The number of bits below the sequence.
     pub const fn sequence_shift(&self) -> u32 {
         self.sequence.shift()
     }
@@ -200,22 +200,22 @@ impl Layout {
         self.total_bits() - self.slot_bits()
     }
 
-    /// How many IDs one node can issue in a tick.
+    /// The number of IDs that one node can issue in a tick.
     pub const fn ids_per_tick(&self) -> u64 {
         1 << self.sequence.bits
     }
 
-    /// How many nodes the layout tells apart.
+    /// The number of distinct nodes.
     pub const fn nodes(&self) -> u64 {
         1 << self.node_bits()
     }
 
-    /// The values of the node fields in `id`, joined from the highest field to the lowest.
+    /// Joins the values of the node fields in `id`, from the highest field to the lowest.
     pub(crate) fn node_of(&self, id: u64) -> u64 {
         self.node_fields().fold(0, |node, field| (node << field.bits()) | field.value(id))
     }
 
-    /// A whole node (at most `nodes() - 1`) with each field's bits in their place.
+    /// Returns the bits of a whole node (at most `nodes() - 1`) at the positions of its fields.
     pub(crate) fn place_node(&self, mut node: u64) -> u64 {
         let mut bits = 0;
         for field in self.node_fields().rev() {
@@ -225,7 +225,7 @@ impl Layout {
         bits
     }
 
-    /// The names of the node fields, as an error lists them.
+    /// The names of the node fields, formatted for an error message.
     pub(crate) fn node_names(&self) -> OwnedWord<52> {
         let mut names = OwnedWord::EMPTY;
         for (n, field) in self.node_fields().enumerate() {
@@ -239,7 +239,7 @@ impl Layout {
 }
 
 impl Layout {
-    /// The layout's text in pieces, for programs that are too small for `core::fmt`.
+    /// Writes the layout's text in pieces, for programs that are too small for `core::fmt`.
     pub fn write_text(&self, out: &mut dyn FnMut(&str)) {
         for (n, field) in self.fields().iter().enumerate() {
             out(if n == 0 { "" } else { "|" });
@@ -268,7 +268,7 @@ impl fmt::Debug for Layout {
     }
 }
 
-/// The highest value of `bits` bits (at most 64).
+/// The highest value that fits `bits` bits (at most 64).
 pub(crate) const fn ones(bits: u32) -> u64 {
     match bits {
         0 => 0,
