@@ -1,8 +1,8 @@
-//! Errors: a permanent code, and a message that names the value and what would fit.
+//! Errors: a permanent code, and a message that names the value and says what would be valid.
 //!
-//! The text of a message is where the error is made, by [`error!`](crate::error::error): a template, with a `%` for
-//! each value. An error keeps its values, and writes its message only when it is asked for, in pieces: `core::fmt` would
-//! make WebAssembly larger, and `no_std` has no strings.
+//! The text of a message is written where the error is created, with [`error!`](crate::error::error): a
+//! template with a `%` for each value. An error stores its values and builds the message in pieces, only when
+//! somebody asks for it: `core::fmt` would make WebAssembly larger, and `no_std` has no strings.
 
 use core::fmt;
 
@@ -10,47 +10,48 @@ use core::fmt;
 use crate::word::Shown;
 use crate::word::{Out, OwnedWord, Word, at, copy, display, narrow, put, write_camel_case, write_u64};
 
-/// The permanent number and name of an error, the same in every language.
+/// The permanent number and name of an error. They are the same in every language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 #[repr(i32)]
 pub enum ErrorCode {
-    /// A layout that cannot work.
+    /// The layout cannot work.
     InvalidLayout = 1,
-    /// No preset of that name.
+    /// No preset has this name.
     UnknownLayout = 2,
-    /// A node field missing, unknown or out of range.
+    /// A node field is missing, unknown or out of range.
     InvalidNode = 3,
-    /// Any other option's value or name.
+    /// The value or the name of any other option is invalid.
     InvalidOption = 4,
-    /// An ID outside its layout, or a text that is not an ID.
+    /// The ID is outside its layout, or the text is not an ID.
     InvalidId = 5,
-    /// Before the epoch or past the layout's end.
+    /// The time is before the epoch or past the layout's end.
     TimeOutOfRange = 6,
     /// The clock is further back than `max_backward_ms` allows.
     ClockMovedBackwards = 7,
-    /// No slot came free within the time the call may wait.
+    /// No slot became free within the time that the call may wait.
     SequenceExhausted = 8,
-    /// Used in a child of the process that made it.
+    /// The Snowflake was used in a child of the process that created it.
     Forked = 9,
     /// The caller's clock raised or returned no time.
     ClockFailed = 10,
     /// The state file cannot be opened, or belongs to another layout or node.
     StateFile = 11,
-    /// No free worker, or the store cannot be reached.
+    /// No worker is free, or the store cannot be reached.
     LeaseUnavailable = 12,
-    /// The lease ran out; nothing more is issued on it.
+    /// The lease ran out. No more IDs are issued on it.
     LeaseLost = 13,
-    /// Used after `close`.
+    /// The Snowflake was used after `close`.
     Closed = 14,
-    /// A counter has no number left: its store gave none in time, or it has reached its end.
+    /// A counter has no number left: its store did not provide any in time, or the counter has reached its
+    /// end.
     CounterUnavailable = 15,
-    /// A caught panic: a bug in Polyflake.
+    /// A panic was caught: this is a bug in Polyflake.
     Internal = 99,
 }
 
 impl ErrorCode {
-    /// Every code, in the order of its number.
+    /// All codes, in the order of their numbers.
     pub const ALL: [Self; 16] = [
         Self::InvalidLayout,
         Self::UnknownLayout,
@@ -80,7 +81,7 @@ impl ErrorCode {
         self.texts().0
     }
 
-    /// What the error means, in one sentence that names no value.
+    /// The meaning of the error, in one sentence without values.
     pub const fn message(self) -> &'static str {
         self.texts().1
     }
@@ -125,7 +126,7 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// What went wrong: [`code`](Self::code) says which error it is, and its `Display` names the value and what would fit.
+/// An error: [`code`](Self::code) tells which, and `Display` names the value and says what would be valid.
 ///
 /// ```
 /// use polyflake::{ErrorCode, Layout};
@@ -140,18 +141,18 @@ pub struct Error {
     values: Values,
 }
 
-/// What is put in the place of a template's `%`.
+/// A value that replaces a `%` in a template.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Value<'a> {
-    /// A caller's text.
+    /// A text from the caller.
     Bytes(&'a [u8]),
-    /// A caller's text that was kept.
+    /// A text from the caller that was copied.
     Given(OwnedWord),
-    /// A text that is cut where it is long.
+    /// A text that is cut if it is long.
     Word(Word<'a>),
-    /// A text of ours.
+    /// A text from Polyflake.
     Text(&'a str),
-    /// The name of an option. JavaScript has it in camelCase.
+    /// The name of an option. In JavaScript it is in camelCase.
     Option(&'a str),
     Number(u64),
     /// An operating system's error number.
@@ -159,8 +160,8 @@ pub(crate) enum Value<'a> {
     Os(i32),
 }
 
-/// `error!(InvalidLayout, "field % has % bits", Bytes(name), Number(bits))`: an [`Error`] from its code, its template and
-/// the template's values. It does not compile unless there is a value for each `%`. It works in `const`.
+/// `error!(InvalidLayout, "field % has % bits", Bytes(name), Number(bits))`: builds an [`Error`] from its
+/// code, its template and the values. It does not compile unless each `%` has a value. It works in `const`.
 macro_rules! error {
     ($code:ident, $template:expr $(, $kind:ident($value:expr))* $(,)?) => {{
         const { $crate::error::check($template, &[$(stringify!($kind)),*]) }
@@ -173,7 +174,7 @@ macro_rules! error {
 }
 pub(crate) use error;
 
-/// Fails the build where a template has another number of values than it has `%`.
+/// Fails the build if the number of values differs from the number of `%` in the template.
 pub(crate) const fn check(template: &str, values: &[&str]) {
     let mut count = 0;
     let mut rest = template.as_bytes();
@@ -196,8 +197,9 @@ impl Error {
         Self { template, code, values }
     }
 
-    /// An error whose message comes from outside: a store's, which may be long. It is shown as it is in every language, but for
-    /// [hidden](crate::is_hidden) characters: a store holds what somebody else put there.
+    /// Creates an error whose message comes from outside, such as from a store, and may be long. Every
+    /// language shows the message unchanged, except for [hidden](crate::is_hidden) characters: other programs
+    /// may have written to the store.
     #[cfg(feature = "std")]
     #[doc(hidden)]
     pub fn from_outside(code: ErrorCode, message: &str) -> Self {
@@ -208,7 +210,7 @@ impl Error {
         }
     }
 
-    /// The error of a binding that was built without stores, where `what` needs one.
+    /// Creates the error for a binding that was built without stores when `what` needs one.
     #[cfg(feature = "std")]
     #[doc(hidden)]
     pub fn no_stores(what: &str) -> Self {
@@ -223,7 +225,7 @@ impl Error {
         self.code
     }
 
-    /// The message with the names of options in camelCase, for JavaScript.
+    /// The message with the names of options in camelCase, as in JavaScript.
     ///
     /// ```
     /// use polyflake::Snowflake;
@@ -240,7 +242,7 @@ impl Error {
         self.write(out, write_camel_case);
     }
 
-    /// Writes the message, what is ours of it by `write_ours`.
+    /// Writes the message. `write_ours` writes the parts that come from Polyflake.
     fn write(&self, out: &mut Out<'_>, write_ours: fn(&mut Out<'_>, &str)) {
         out(self.code.name());
         out(": ");
@@ -268,7 +270,7 @@ impl Error {
         write_ours(out, rest);
     }
 
-    /// By how many milliseconds the clock is behind the last ID issued, with `clock_moved_backwards`.
+    /// With `clock_moved_backwards`, how many milliseconds the clock is behind the last ID issued.
     pub const fn behind_ms(&self) -> Option<u64> {
         match self.code {
             ErrorCode::ClockMovedBackwards => self.values.number(0),
@@ -276,8 +278,9 @@ impl Error {
         }
     }
 
-    /// After how many milliseconds of the clock the next ID can come, with `clock_moved_backwards` and
-    /// `sequence_exhausted`; with `lease_lost`, when the store is asked again, if it is.
+    /// With `clock_moved_backwards` and `sequence_exhausted`, the milliseconds, by the clock, until the next
+    /// ID can be issued. With `lease_lost`, the milliseconds until the next request to the store, if there
+    /// will be one.
     pub const fn retry_after_ms(&self) -> Option<u64> {
         match self.code {
             ErrorCode::ClockMovedBackwards | ErrorCode::LeaseLost => self.values.number(2),
@@ -287,7 +290,8 @@ impl Error {
     }
 }
 
-/// The values of a message, one after the other: small, because a `Result` with an error is returned from every call.
+/// The values of a message, stored back to back. They are small, because every call returns a `Result` that
+/// has room for an error.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Values {
     bytes: [u8; Self::BYTES],
@@ -309,7 +313,7 @@ enum Kind {
     Verbatim,
 }
 
-/// A value as it is kept.
+/// A value read back from [`Values`].
 enum Stored<'a> {
     Text(Word<'a>),
     Option(&'a str),
@@ -319,7 +323,7 @@ enum Stored<'a> {
 }
 
 impl Values {
-    /// Room for a path and three numbers, and for two words.
+    /// Enough for a path and three numbers, or for two words.
     const BYTES: usize = 92;
     const MAX: usize = 4;
     const EMPTY: Self =
@@ -345,7 +349,7 @@ impl Values {
         self.with_bytes(word.bytes(), if word.is_cut() { Kind::CutText } else { Kind::Text })
     }
 
-    /// With one value more; text for which there is no room is cut.
+    /// Adds a value. A text that does not fit is cut.
     const fn with_bytes(mut self, bytes: &[u8], kind: Kind) -> Self {
         let mut index = 0;
         let mut start = 0;
@@ -382,7 +386,7 @@ impl Values {
         })
     }
 
-    /// The number that is the value of this index.
+    /// Returns the value at `index` as a number.
     const fn number(&self, index: usize) -> Option<u64> {
         let start = match index.checked_sub(1) {
             Some(before) => at(&self.ends, before),
@@ -401,7 +405,8 @@ impl Values {
     }
 }
 
-/// A text that lives as long as the process, since errors are copied: one of a few hundred.
+/// Returns a copy of the text that lives as long as the process, because errors are copied. At most a few
+/// hundred texts are kept.
 #[cfg(feature = "std")]
 fn kept(text: &str) -> Option<&'static str> {
     use std::sync::{Mutex, TryLockError};
@@ -412,7 +417,7 @@ fn kept(text: &str) -> Option<&'static str> {
     const MAX_LENGTH: usize = 1024;
     const MAX_TRIES: u32 = 10_000;
 
-    // A child that was forked while another thread had the lock would wait for it forever.
+    // In a child that was forked while another thread held the lock, the lock is never released.
     let mut tries = 0;
     let mut texts = loop {
         match TEXTS.try_lock() {
@@ -448,7 +453,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// An [`Error`]'s message with the names of options as JavaScript writes them, from [`Error::camel_case`].
+/// The message of an [`Error`] with option names as JavaScript writes them, from [`Error::camel_case`].
 #[derive(Debug, Clone, Copy)]
 pub struct CamelCase<'a>(&'a Error);
 
