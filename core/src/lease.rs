@@ -1,14 +1,18 @@
-//! A node by lease: given from outside, as a clock is.
+//! A leased node. It comes from outside, as the time of a clock does.
 //!
-//! A lease has one cursor for all the nodes that it has one after the other, so that IDs go on growing. Node, cursor and
-//! limit change as one, without a lock on the path of an ID, because of the order in which each side goes:
+//! A lease uses the same cursor for all nodes that it holds in succession, so that IDs keep growing. Node,
+//! cursor and limit appear to change together although the path of an ID takes no lock, because both sides
+//! follow a fixed order:
 //!
-//! - [`Lease::end`] stores 0 to the limit of the node, and then moves the cursor on: a call that loads the cursor after that
-//!   finds the 0, and a call that loaded it before fails to move it. What it was before is the last that was issued.
-//! - [`Lease::shorten`] lowers the limit, and then moves the cursor on by a slot, for the same reason.
-//! - [`Lease::hold`] moves the cursor to where the next node begins, and then gives it a limit in a word of its own.
-//! - An ID's path loads the cursor, then the limit, then the node, and then moves the cursor. A Snowflake learns of another
-//!   node (`permit_by_lease`) before it follows that one's limit, so the node it loads is the limit's.
+//! - [`Lease::end`] stores 0 in the node's limit and then advances the cursor. A call that loads the cursor
+//!   after that sees the 0, and a call that loaded it before fails to advance it. The old value of the cursor
+//!   is the last slot issued.
+//! - [`Lease::shorten`] lowers the limit and then advances the cursor by one slot, for the same reason.
+//! - [`Lease::hold`] advances the cursor to where the next node begins and then sets a limit for it, in a
+//!   separate word.
+//! - The path of an ID loads the cursor, the limit and the node, in this order, and then advances the cursor.
+//!   A Snowflake stores the new node (`permit_by_lease`) before it follows that node's limit, so the node
+//!   that it loads matches the limit.
 
 use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
@@ -30,52 +34,54 @@ use crate::rule::{Rule, Tolerance};
 use crate::system::Process;
 use crate::word::Word;
 
-/// What stands behind a lease: it asks a store, on a thread of its own, and tells the [`Lease`].
+/// The owner of a lease: it talks to the store on a separate thread and reports to the [`Lease`].
 pub trait LeaseKeeper: Send + Sync + UnwindSafe + RefUnwindSafe + fmt::Debug {
-    /// A call has no slot left: renew the lease, or find another node, now. It must return at once.
+    /// A call has no slot left, so the lease must be renewed or another node found now. This must return at
+    /// once.
     fn wake(&self);
 
-    /// A Snowflake was made on the lease.
+    /// A Snowflake was built on the lease.
     fn joined(&self);
 
-    /// A Snowflake on the lease was dropped, or closed. After the last `close` the node may be given back, which may take as
-    /// long as the store does.
+    /// A Snowflake on the lease was dropped or closed. After the last `close` the node may be given back,
+    /// which can take as long as a request to the store.
     fn left(&self, is_closed: bool);
 
     /// The store's address, without secrets.
     fn store(&self) -> &str;
 
-    /// In how many ms the store is asked again, where there is no lease now.
+    /// Without a lease, the ms until the next request to the store.
     fn retry_after_ms(&self) -> u64;
 
-    /// Whether the store answered when it was last asked.
+    /// Returns true if the store answered the last request.
     fn is_reachable(&self) -> bool;
 
-    /// Whether what asks the store has panicked: nothing renews the lease any more.
+    /// Returns true if the thread that talks to the store has panicked, so that nothing renews the lease any
+    /// more.
     fn has_panicked(&self) -> bool {
         false
     }
 }
 
-/// Tells the process that made it from its children.
+/// Distinguishes the process that created this value from its children.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
 pub struct ThisProcess(&'static Process);
 
 impl ThisProcess {
-    /// The present one.
+    /// Returns the current process.
     pub fn now() -> Self {
         Self(Process::current())
     }
 
-    /// Whether this still is it.
+    /// Returns true in the process that created this value, and false in its children.
     pub fn is_alive(self) -> bool {
         self.0.is_alive()
     }
 }
 
-/// A lease that a [`Snowflake`](crate::Snowflake) issues by: nodes that come from outside, each with a tick at which it
-/// begins and a bound that moves on. It lives as long as the process.
+/// A lease for a [`Snowflake`](crate::Snowflake): it supplies nodes from outside, each with the tick at which
+/// it begins and a bound that advances. A lease lives as long as the process.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Lease {
@@ -88,18 +94,18 @@ pub struct Lease {
     keeper: Box<dyn LeaseKeeper>,
 }
 
-/// The node that it has, or had last.
+/// The lease's node, or the last one.
 #[derive(Debug, Clone, Copy)]
 struct Present {
     node: u64,
     limit: &'static AtomicU64,
     claim: &'static LeasedNode,
-    /// The tick that is not issued in any more; `None` once it was ended.
+    /// The first tick in which nothing may be issued, or `None` after the node was ended.
     bound: Option<u64>,
 }
 
 impl Lease {
-    /// A lease without a node yet.
+    /// Creates a lease that has no node yet.
     pub(crate) fn new(layout: &Layout, tolerance: Tolerance, keeper: Box<dyn LeaseKeeper>) -> &'static Self {
         Box::leak(Box::new(Self {
             cursor: Cursor::new(0),
@@ -112,19 +118,19 @@ impl Lease {
         }))
     }
 
-    /// Whether this process uses a node in another way: without a lease, or by another one. The node that this lease has
-    /// itself, or has lost, it may have again.
+    /// Returns true if this process uses the node in another way: without a lease, or with a different lease.
+    /// A node that this lease holds or has lost does not count, because this lease may get it again.
     pub fn is_used(&self, node: u64) -> bool {
         registry::is_used(&Key::of(&self.layout, node), self.address())
     }
 
-    /// The layout that it was made for.
+    /// The layout of the lease.
     pub const fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Has a node from now on: it issues from the start of `first_tick` on, up to and without `bound`. The one before was
-    /// ended. `false` if this process uses the node in another way.
+    /// Switches to a node: the lease issues from the start of `first_tick` up to, but not including, `bound`.
+    /// The previous node must have been ended. Returns `false` if this process uses the node in another way.
     pub fn hold(&self, node: u64, first_tick: u64, bound: u64) -> bool {
         let Some(claim) = registry::lease(&Key::of(&self.layout, node), self.address()) else { return false };
         let Some(limit) = self.made_in.new_limit() else { return false };
@@ -133,13 +139,13 @@ impl Lease {
         let mut present = self.lock();
         *present = Some(Present { node, limit, claim, bound: Some(bound) });
         let last = self.cursor.slot.fetch_max(before, Ordering::AcqRel).max(before);
-        // It begins as a fresh tick does.
+        // The node begins in the way a fresh tick does.
         self.cursor.first.store(last, Ordering::Release);
         limit.store(self.last_before(bound), Ordering::Release);
         true
     }
 
-    /// Moves the bound on.
+    /// Moves the bound forward.
     pub fn extend(&self, bound: u64) {
         let mut present = self.lock();
         if let Some(Present { limit, bound: Some(before), .. }) = present.as_mut() {
@@ -148,7 +154,7 @@ impl Lease {
         }
     }
 
-    /// Moves the bound back: others begin at this tick.
+    /// Moves the bound back to the tick at which another process begins.
     pub fn shorten(&self, bound: u64) {
         let mut present = self.lock();
         let is_later = |before: u64| bound < before;
@@ -157,23 +163,26 @@ impl Lease {
         };
         present.bound = Some(bound);
         present.limit.fetch_min(self.last_before(bound), Ordering::AcqRel);
-        // To another slot, so that every call which has looked at the old limit and not moved the cursor yet fails to.
+        // Moves to another slot, so that a call that saw the old limit and has not advanced the cursor yet
+        // fails to advance it.
         let past = |last: u64| last.checked_add(1);
         let last = self.cursor.slot.fetch_update(Ordering::AcqRel, Ordering::Acquire, past);
         if let Some(last) = last.ok().filter(|last| self.cursor.began_at(*last)) {
-            // Still nothing was taken.
+            // Nothing has been taken yet.
             self.cursor.first.store(last + 1, Ordering::Release);
         }
     }
 
-    /// Issues nothing more with the node that it has, and returns the tick after the last in which it has issued.
+    /// Stops issuing with the current node, and returns the tick after the last one in which the node was
+    /// used.
     pub fn end(&self) -> u64 {
         let mut present = self.lock();
         let bits = self.layout.sequence_bits();
         if let Some(present) = present.as_mut().filter(|present| present.bound.is_some()) {
             present.limit.store(0, Ordering::Release);
             present.bound = None;
-            // Always to another slot, so that every call which has not moved the cursor yet fails to.
+            // Always moves to another slot, so that a call that has not advanced the cursor yet fails to
+            // advance it.
             let past = |last: u64| Some(last.saturating_add(1) | ones(bits));
             let last = self.cursor.slot.fetch_update(Ordering::AcqRel, Ordering::Acquire, past);
             present.claim.free(self.address());
@@ -183,27 +192,27 @@ impl Lease {
         0
     }
 
-    /// The present node, or the last.
+    /// The current node, or the last one.
     pub fn node(&self) -> Option<u64> {
         self.lock().map(|present| present.node)
     }
 
-    /// Counts a lease that was lost: it ran out, or another process has the node.
+    /// Counts a lost lease: it expired, or another process has the node.
     pub fn count_loss(&self) {
         self.losses.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What stands behind it.
+    /// The owner of the lease.
     pub fn keeper(&self) -> &dyn LeaseKeeper {
         &*self.keeper
     }
 
-    /// Whether this is the process that made it, and not a child.
+    /// Returns true in the process that created the lease, and false in its children.
     pub fn is_alive(&self) -> bool {
         self.made_in.is_alive()
     }
 
-    /// The last slot of the tick before a bound.
+    /// Returns the last slot of the tick before a bound.
     fn last_before(&self, bound: u64) -> u64 {
         let last = ones(self.layout.slot_bits());
         slot(bound, self.layout.sequence_bits()).map_or(last, |slot| slot.saturating_sub(1).min(last))
@@ -218,12 +227,12 @@ impl Lease {
     }
 }
 
-/// The first slot of a tick, if there is one.
+/// Returns the first slot of a tick, or `None` if it does not fit.
 fn slot(tick: u64, sequence_bits: u32) -> Option<u64> {
     tick.checked_mul(1_u64.checked_shl(sequence_bits)?)
 }
 
-/// A Snowflake's part of a lease, until it is closed or dropped.
+/// A Snowflake's share of a lease, until the Snowflake is closed or dropped.
 #[derive(Debug)]
 pub(crate) struct LeaseUse {
     lease: &'static Lease,
@@ -231,7 +240,7 @@ pub(crate) struct LeaseUse {
 }
 
 impl LeaseUse {
-    /// For a Snowflake with a tolerance, which must be that of the others on this lease.
+    /// Joins a lease. The tolerance must be the same for all Snowflakes on it.
     pub(crate) fn new(lease: &'static Lease, tolerance: Tolerance) -> Result<Self, Error> {
         tolerance.check_same(lease.tolerance)?;
         lease.keeper.joined();
@@ -242,19 +251,20 @@ impl LeaseUse {
         &self.lease.cursor
     }
 
-    /// Shows the node and the word of its limit, and lets nobody else change what they are stored to.
+    /// Passes the node and the word of its limit to `follow`. Nobody can change them before `follow` has
+    /// stored them.
     pub(crate) fn look(&self, follow: impl FnOnce(u64, &'static AtomicU64)) {
         if let Some(Present { node, limit, .. }) = *self.lease.lock() {
             follow(node, limit);
         }
     }
 
-    /// Whether it has no node now.
+    /// Returns true if the lease has no node now.
     pub(crate) fn has_ended(&self) -> bool {
         self.lease.lock().is_none_or(|present| present.bound.is_none())
     }
 
-    /// The present node, or the last. `None` in a child, where the lock may be held forever.
+    /// The current node, or the last one. `None` in a child process, where the lock may never be released.
     pub(crate) fn node(&self) -> Option<u64> {
         self.lease.is_alive().then(|| self.lease.node())?
     }
@@ -267,12 +277,12 @@ impl LeaseUse {
         self.lease.losses.load(Ordering::Relaxed)
     }
 
-    /// Whether nothing renews it any more.
+    /// Returns true if nothing renews the lease any more.
     pub(crate) fn has_panicked(&self) -> bool {
         self.lease.keeper.has_panicked()
     }
 
-    /// The error of a call at the end of the lease.
+    /// The error of a call after the lease has expired.
     pub(crate) fn lost(&self) -> Error {
         let keeper = &self.lease.keeper;
         if keeper.has_panicked() {
@@ -283,7 +293,7 @@ impl LeaseUse {
                 Word(Word::new(keeper.store().as_bytes())),
             );
         }
-        // Its `retry_after_ms` is the last value.
+        // `retry_after_ms` reads the last value.
         error!(
             LeaseLost,
             "the lease on node % has expired, and % has not renewed it; the next attempt is in % ms",
@@ -293,7 +303,7 @@ impl LeaseUse {
         )
     }
 
-    /// What a program may want to know of it.
+    /// Describes the lease for the program.
     pub(crate) fn info(&self, rule: &Rule, now_ms: i64) -> LeaseInfo {
         let present = *self.lease.lock();
         let keeper = &self.lease.keeper;
@@ -317,9 +327,9 @@ impl LeaseUse {
     }
 
     pub(crate) fn leave(&self) -> Option<GiveBack> {
-        // What the parent has leased stays with it.
+        // The parent process keeps its leases.
         let is_first = !self.is_over.swap(true, Ordering::AcqRel) && self.lease.is_alive();
-        // Made only then: one that is dropped counts.
+        // `GiveBack` is created only in this case, because dropping one counts too.
         is_first.then(|| GiveBack(Some(self.lease)))
     }
 }
@@ -330,14 +340,15 @@ impl Drop for LeaseUse {
     }
 }
 
-/// A leased node to give back, from [`Snowflake::close_later`](crate::Snowflake::close_later): for a thread that may wait as
-/// long as the store takes. If it is dropped instead, the lease is kept for a TTL.
+/// A leased node that is to be given back, from [`Snowflake::close_later`](crate::Snowflake::close_later).
+/// Run it on a thread that may wait for the store. If it is dropped instead, the lease remains until its TTL
+/// has passed.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct GiveBack(Option<&'static Lease>);
 
 impl GiveBack {
-    /// Gives it back, if nobody else uses it.
+    /// Gives the node back unless somebody else uses it.
     pub fn run(mut self) {
         if let Some(lease) = self.0.take() {
             lease.keeper.left(true);
@@ -357,27 +368,28 @@ impl Drop for GiveBack {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeaseInfo {
-    /// The node that it has, or had last.
+    /// The lease's node, or the last one.
     pub node: u64,
-    /// Up to when it may issue without hearing from the store, in Unix ms; 0 if it has no node now.
+    /// The time until which IDs may be issued without an answer from the store, in Unix ms; 0 if there is no
+    /// node now.
     pub bound_ms: u64,
-    /// How long that is from now, in ms.
+    /// The time left until then, in ms.
     pub left_ms: u64,
     /// The store's address, without secrets.
     pub store: String,
-    /// How it stands.
+    /// The state of the lease.
     pub state: LeaseState,
 }
 
-/// How a lease stands.
+/// The state of a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LeaseState {
-    /// It has a node, and the store answers.
+    /// The lease has a node, and the store answers.
     Held,
-    /// It has a node, and the store did not answer when it was last asked. Issuing goes on up to the bound.
+    /// The lease has a node, but the store did not answer the last request. IDs are issued until the bound.
     Unreachable,
-    /// It ran out: nothing is issued until the store has renewed it or has given another node.
+    /// The lease ran out: no IDs are issued until the store has renewed it or has assigned another node.
     Lost,
     /// This Snowflake was closed.
     Closed,
@@ -404,7 +416,7 @@ mod models {
 
     const TICK: u64 = 1_000;
 
-    /// It does not move.
+    /// A clock that stands still.
     struct Stands;
 
     impl TimeSource for Stands {
@@ -451,7 +463,7 @@ mod models {
             assert!(lease.hold(1, TICK - 10, TICK + 1000));
             let ids: Snowflake<BuiltinClock<Stands>> =
                 options.build_on_lease(lease, Stands, |clock| clock).unwrap();
-            // The next ones are taken as most are.
+            // These are taken on the path that most IDs take.
             ids.try_next_id().unwrap();
             let ids = Arc::new(ids);
             let theirs = Arc::clone(&ids);

@@ -1,4 +1,4 @@
-//! The last slot that a Snowflake may take on the path of an ID without looking further.
+//! The last slot that a Snowflake may take on the fast path, without further checks.
 
 #[cfg(loom)]
 use loom::sync::atomic::AtomicPtr;
@@ -8,19 +8,20 @@ use portable_atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
 
-/// A pointer to the word that holds the limit, so that one comparison on the path of an ID serves for everything that
-/// ends it: the first ID, which is taken differently; `close`; a fork; the end of what is reserved in a state file.
+/// A pointer to the word that holds the limit. On the path of an ID, one comparison thus covers every reason
+/// to leave it: the first ID, which is taken differently; `close`; a fork; the end of the slots reserved in a
+/// state file.
 #[derive(Debug)]
 pub(crate) struct Limit {
     word: AtomicPtr<AtomicU64>,
 }
 
-/// Below every slot, and never written: only their addresses tell them apart.
+/// Both are below every slot and never written. Only their addresses differ.
 static NOT_STARTED: AtomicU64 = AtomicU64::new(0);
 static CLOSED: AtomicU64 = AtomicU64::new(0);
 
 impl Limit {
-    /// The limit of a Snowflake whose first ID is still to come.
+    /// The limit of a Snowflake that has not issued its first ID yet.
     pub(crate) fn not_started() -> Self {
         Self::of(&NOT_STARTED)
     }
@@ -29,11 +30,11 @@ impl Limit {
         Self { word: AtomicPtr::new(address(word)) }
     }
 
-    /// The last slot that may be taken without looking further: at most the layout's last.
+    /// Returns the last slot that may be taken without further checks. It is at most the layout's last slot.
     #[inline(always)]
     pub(crate) fn get(&self) -> u64 {
         let word = self.word.load(Ordering::Acquire);
-        // SAFETY: it only ever points to words that live as long as the process.
+        // SAFETY: the pointer only ever points to words that live as long as the process.
         #[allow(unsafe_code)]
         unsafe { &*word }.load(Ordering::Acquire)
     }
@@ -42,9 +43,9 @@ impl Limit {
         self.word.load(Ordering::Acquire) != address(&NOT_STARTED)
     }
 
-    /// From here on the limit is in `word`, if it has not started yet.
+    /// Uses the limit in `word` from now on, if the Snowflake has not started yet.
     pub(crate) fn start(&self, word: &'static AtomicU64) {
-        // Not if it was closed meanwhile.
+        // This fails if the Snowflake was closed in the meantime.
         let _ = self.word.compare_exchange(
             address(&NOT_STARTED),
             address(word),
@@ -53,18 +54,18 @@ impl Limit {
         );
     }
 
-    /// From here on the limit is in `word`, if it is not closed.
+    /// Uses the limit in `word` from now on, unless the Snowflake is closed.
     pub(crate) fn follow(&self, word: &'static AtomicU64) {
         let follow = |before| (before != address(&CLOSED)).then_some(address(word));
         let _ = self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, follow);
     }
 
-    /// From here on it lies below every slot.
+    /// Sets the limit below every slot from now on.
     pub(crate) fn close(&self) {
         self.word.store(address(&CLOSED), Ordering::Release);
     }
 
-    /// Where the pointer is.
+    /// The address of the pointer.
     #[cfg(all(feature = "std", not(loom)))]
     pub(crate) const fn pointer(&self) -> *const *const u64 {
         self.word.as_ptr().cast_const().cast()
@@ -79,7 +80,7 @@ const fn address(word: &'static AtomicU64) -> *mut AtomicU64 {
     core::ptr::from_ref(word).cast_mut()
 }
 
-/// The error of what the parent of this process had.
+/// The error for using anything that the parent process had.
 #[cfg(feature = "std")]
 pub(crate) fn forked() -> Error {
     crate::error::error!(
@@ -89,7 +90,7 @@ pub(crate) fn forked() -> Error {
     )
 }
 
-/// Without an operating system there is no parent, so nobody reads a longer message.
+/// Without an operating system there is no parent process, so nobody would read a longer message.
 #[cfg(not(feature = "std"))]
 pub(crate) fn forked() -> Error {
     use crate::error::ErrorCode::Forked;
