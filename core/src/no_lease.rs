@@ -1,10 +1,10 @@
-//! The stand-in for `lease` where there is no operating system: there are none.
+//! A replacement for `lease` without an operating system, where no leases exist.
 
 use portable_atomic::AtomicU64;
 
 use crate::error::Error;
 
-/// A Snowflake's part of a lease.
+/// A Snowflake's share of a lease.
 #[derive(Debug)]
 pub(crate) enum LeaseUse {}
 

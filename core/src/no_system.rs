@@ -1,4 +1,4 @@
-//! The stand-in for `system` where there is no operating system: one process without children, threads or files.
+//! A replacement for `system` without an operating system: one process without children, threads or files.
 
 use core::time::Duration;
 
@@ -13,7 +13,7 @@ mod state_file;
 
 pub(crate) use state_file::{StateFault, StateFile};
 
-/// The operating system's time, which needs the `std` feature.
+/// The operating system's time. It needs the `std` feature.
 #[derive(Debug)]
 pub enum StdTime {}
 
@@ -27,7 +27,7 @@ impl TimeSource for StdTime {
     }
 }
 
-/// The path of a state file: there is none.
+/// The path of a state file. None exist here.
 #[derive(Debug, Clone)]
 pub(crate) enum StatePath {}
 
@@ -53,7 +53,7 @@ impl Process {
         Turn
     }
 
-    /// The last slot of layouts whose slots have this many bits.
+    /// Returns the last slot of layouts whose slots have this many bits.
     pub(crate) fn limit(&self, slot_bits: u32) -> &'static AtomicU64 {
         static LIMITS: [AtomicU64; 65] = limits();
         let [.., last] = &LIMITS;
@@ -72,7 +72,7 @@ const fn limits() -> [AtomicU64; 65] {
     limits
 }
 
-/// The only call that waits.
+/// The only waiting call.
 #[derive(Debug)]
 pub(crate) struct Turn;
 
@@ -103,7 +103,7 @@ impl Turn {
     }
 }
 
-/// The other calls that wait: none.
+/// The other waiting calls. None exist here.
 #[derive(Debug)]
 pub(crate) struct Others;
 

@@ -1,4 +1,4 @@
-//! The node: which machine or process issues an ID, checked against a layout.
+//! The node: identifies the machine or process that issues an ID. It is checked against a layout.
 
 use crate::error::{Error, error};
 #[cfg(feature = "std")]
@@ -11,12 +11,12 @@ use crate::word::OwnedWord;
 
 /// A node: a whole number for all node bits, or a value for each node field.
 ///
-/// `ordinal` stands for the number at the end of the host's name (3 of `web-3`, a pod of a `StatefulSet`), and `ip` for the low
-/// bits of the host's private IPv4 address, as the whole node or as a field's value (`std`). Neither is a lease: two hosts may
-/// have the same.
+/// `ordinal` means the number at the end of the host's name (3 for `web-3`, a pod of a `StatefulSet`), and
+/// `ip` the low bits of the host's private IPv4 address. Either can be the whole node or the value of a field
+/// (`std`). Neither is a lease: two hosts may get the same node.
 ///
-/// Made from integers, from pairs such as `[("datacenter", 1), ("worker", 7)]`, from a slice of such pairs, or
-/// from text by [`Node::parse`]. It is checked against the layout where it is used.
+/// Built from an integer, from pairs such as `[("datacenter", 1), ("worker", 7)]`, from a slice of such
+/// pairs, or from text with [`Node::parse`]. The node is checked against the layout where it is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node(Given);
 
@@ -29,12 +29,12 @@ enum Given {
 }
 
 impl Node {
-    /// A node of no fields yet, for [`with_field`](Self::with_field).
+    /// A node without any fields yet, for [`with_field`](Self::with_field).
     pub const NO_FIELDS: Self =
         Self(Given::Fields { pairs: [(OwnedWord::EMPTY, Number::ZERO); MAX_NODE_FIELDS], count: 0 });
 
-    /// Reads `7`, or `FIELD=NUMBER` pairs joined by commas, such as `datacenter=1,worker=7`. A text that is
-    /// neither is an error where the node is used.
+    /// Reads `7`, or `FIELD=NUMBER` pairs separated by commas, such as `datacenter=1,worker=7`. Any other
+    /// text causes an error where the node is used.
     pub fn parse(text: &str) -> Self {
         let mut node = Self::NO_FIELDS;
         let mut rest = text.as_bytes();
@@ -53,7 +53,7 @@ impl Node {
         }
     }
 
-    /// The same node with a value for one more field.
+    /// Returns this node with a value for one more field.
     #[must_use]
     pub fn with_field(self, name: &str, value: impl Into<Number>) -> Self {
         self.with_field_bytes(name.as_bytes(), value.into())
@@ -67,7 +67,7 @@ impl Node {
                     return Self(Given::Invalid(twice));
                 }
                 let Some(pair) = pairs.get_mut(count) else {
-                    // More fields than any layout has: one of them is unknown.
+                    // There are more fields than any layout has, so at least one is unknown.
                     let max = MAX_NODE_FIELDS as u64;
                     return Self(Given::Invalid(error!(
                         InvalidNode,
@@ -83,7 +83,7 @@ impl Node {
         }
     }
 
-    /// The same node with one more field; a whole number set before is discarded.
+    /// Returns this node with one more field. A whole number set before is discarded.
     pub(crate) fn and_field(self, name: &str, value: Number) -> Self {
         let fields = if let Given::Whole(_) = self.0 { Self::NO_FIELDS } else { self };
         fields.with_field_bytes(name.as_bytes(), value)
@@ -93,7 +93,7 @@ impl Node {
         if matches!(self.0, Given::Invalid(_)) { self } else { Self(Given::Invalid(error)) }
     }
 
-    /// The whole node under a layout, or `invalid_node`.
+    /// Returns the whole node for a layout, or `invalid_node`.
     pub(crate) fn resolve(&self, layout: &Layout) -> Result<u64, Error> {
         match &self.0 {
             Given::Whole(value) => {
@@ -146,13 +146,13 @@ impl Node {
         }
     }
 
-    /// Which bits of the whole node are given, and their value: all of them, or those of some fields.
+    /// Returns a mask of the bits that are given, and their value: all bits, or those of some fields.
     #[cfg(feature = "std")]
     pub(crate) fn fixed_bits(&self, layout: &Layout) -> Result<(u64, u64), Error> {
         let Given::Fields { pairs, count } = &self.0 else {
             return self.resolve(layout).map(|node| (layout.nodes() - 1, node));
         };
-        // The others as 0, so that what is given is checked as ever.
+        // Sets the other fields to 0, so that the usual checks apply to the given ones.
         let is_given = |field: &Field| pairs.iter().take(*count).any(|(name, _)| name.is(field.name_bytes()));
         let mut whole = *self;
         let mut mask = 0;
@@ -166,7 +166,7 @@ impl Node {
         whole.resolve(layout).map(|node| (mask, node))
     }
 
-    /// The node where none is given: the only one, if the layout has no node fields.
+    /// The node if none is given: the layout's only one if it has no node fields, otherwise an error.
     pub(crate) fn missing(layout: &Layout) -> Result<u64, Error> {
         if layout.node_bits() == 0 {
             return Ok(0);
@@ -180,7 +180,7 @@ impl Node {
     }
 }
 
-/// A value as it is, or the number that the host gives for `ordinal` and `ip`.
+/// Returns the value unchanged, or the number from the host for `ordinal` and `ip`.
 #[cfg(feature = "std")]
 fn number(value: Number, max: u64) -> Result<Number, Error> {
     let word = value.word();
