@@ -1,11 +1,11 @@
-//! Numbers as a caller gave them, kept for the message of the error that names them.
+//! Numbers as the caller gave them, kept so that error messages can name them.
 
 use core::fmt::{self, Write as _};
 
 use crate::error::{Error, error};
 use crate::word::{Digits, OwnedWord, display};
 
-/// Decimal digits without a sign or a leading zero.
+/// Parses decimal digits without a sign or a leading zero.
 pub(crate) const fn parse_digits(mut digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || (digits.len() > 1 && matches!(digits.first(), Some(b'0'))) {
         return None;
@@ -27,11 +27,11 @@ pub(crate) const fn parse_digits(mut digits: &[u8]) -> Option<u64> {
     Some(value)
 }
 
-/// A whole number as a caller gave it. One that does not fit where it is used, or a text that is not a number, is kept
-/// so that the error can name it.
+/// A whole number as the caller gave it. A number that is out of range where it is used, or a text that is
+/// not a number, is kept so that the error can name it.
 ///
-/// Made from any integer type, or from text by [`Number::parse`]. What takes a `Number` returns an error that names it if
-/// it is out of range.
+/// Built from any integer type, or from text with [`Number::parse`]. Functions that take a `Number` return an
+/// error that names it if it is out of range.
 ///
 /// ```
 /// use polyflake::{Layout, Number};
@@ -48,7 +48,7 @@ enum Kind {
     Unsigned(u64),
     /// Below zero.
     Negative(i64),
-    /// Not a whole number, or one of more than 64 bits.
+    /// Not a whole number, or a number of more than 64 bits.
     Other(OwnedWord),
 }
 
@@ -59,13 +59,14 @@ impl Number {
         Self(Kind::Unsigned(value))
     }
 
-    /// Reads decimal digits, with a `-` before them if the number is negative. It never fails: a text that is not a
-    /// number is an error where it is used.
+    /// Reads decimal digits, preceded by a `-` if the number is negative. This never fails: a text that is
+    /// not a number causes an error where it is used.
     pub const fn parse(text: &str) -> Self {
         Self::from_bytes(text.as_bytes())
     }
 
-    /// What the host gives a node: `ordinal` or `ip`. For languages that tell texts from numbers.
+    /// Returns `ordinal` or `ip`, which the host replaces with a number. For languages that distinguish texts
+    /// from numbers.
     #[doc(hidden)]
     pub fn of_host(text: &str) -> Option<Self> {
         ["ordinal", "ip"].contains(&text).then(|| Self::parse(text))
@@ -87,14 +88,14 @@ impl Number {
         Self(Kind::Other(OwnedWord::new(text)))
     }
 
-    /// A number of more than 64 bits, kept as its digits.
+    /// Creates a number of more than 64 bits, stored as its digits.
     pub(crate) fn of(value: i128) -> Self {
         let mut digits = OwnedWord::EMPTY;
         let _ = write!(digits, "{value}");
         Self(Kind::Other(digits))
     }
 
-    /// As the caller gave it.
+    /// The number as the caller gave it.
     pub(crate) const fn word(&self) -> OwnedWord {
         match self.0 {
             Kind::Unsigned(value) => Digits::of(value).owned(""),
@@ -103,11 +104,11 @@ impl Number {
         }
     }
 
-    /// The value of an option that takes `min` to `max`.
+    /// Returns the value of an option whose range is `min` to `max`.
     ///
     /// # Errors
     ///
-    /// `invalid_option`, which names the option, the value and what it takes.
+    /// `invalid_option`; the message names the option, the value and the range.
     #[doc(hidden)]
     pub fn in_range(self, option: &str, min: u64, max: u64) -> Result<u64, Error> {
         self.to_u64().filter(|value| (min..=max).contains(value)).ok_or_else(|| {
@@ -122,7 +123,7 @@ impl Number {
         })
     }
 
-    /// The error for an ID that does not fit `bits` bits.
+    /// Creates the error for an ID that does not fit `bits` bits.
     pub(crate) const fn too_wide(&self, bits: u32) -> Error {
         let max = u64::MAX >> (64 - bits);
         error!(
@@ -151,7 +152,8 @@ impl Number {
         self.to_u64().ok_or_else(|| self.too_wide(64))
     }
 
-    /// The number as an ID of up to 63 bits, as signed 64-bit integers hold it: a database's `BIGINT`, or PHP's `int`.
+    /// The number as an ID of up to 63 bits, which fits a signed 64-bit integer such as a database's `BIGINT`
+    /// or PHP's `int`.
     ///
     /// # Errors
     ///
