@@ -1,5 +1,5 @@
-//! One thread for waiting calls, from bindings whose languages await them. Waiting this way blocks neither
-//! the caller's thread nor a thread for each call.
+//! One thread for waiting calls, for bindings whose languages await them. A waiting call then blocks neither
+//! the caller's thread nor a thread that exists only for this call.
 
 use core::pin::pin;
 use core::time::Duration;

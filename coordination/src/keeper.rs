@@ -197,8 +197,8 @@ impl Keeper {
     /// Returns the counter that equals `new`: an existing counter, or else `new`.
     pub(crate) fn counter(&'static self, new: counter::Shared) -> Result<Arc<counter::Shared>, Error> {
         let mut state = self.state();
-        // Nobody joins a removed counter. From now on, its calls learn of the removal, whatever the store has
-        // under this name later.
+        // Nobody joins a removed counter. From now on, its calls learn of the removal, whatever the store
+        // later has under this name.
         state.counters.retain(|shared| {
             let removed = (shared.key == new.key).then(|| shared.removed()).flatten();
             if let Some(error) = removed {
@@ -430,7 +430,7 @@ impl New {
                 shared.has_panicked.store(true, Ordering::Relaxed);
                 let node = lease.node();
                 if node.is_some() {
-                    // Nobody renews the lease, and this process may lease the node again.
+                    // Nobody renews the lease, and another lease of this process may get the node.
                     lease.end();
                     lease.count_loss();
                 }
@@ -607,8 +607,8 @@ mod tests {
         }
     }
 
-    /// Returns a keeper whose thread never runs, as in a child that inherited a locked lock of the standard
-    /// library.
+    /// Returns a keeper whose thread never runs, as in a child that inherited a lock of the standard library
+    /// while it was held.
     fn keeper_without_a_thread() -> (&'static Keeper, impl Sized) {
         let keeper: &Keeper = Box::leak(Box::default());
         let (sender, receiver) = unbounded_channel();

@@ -133,7 +133,8 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Returns for how long, counted from when the last renewal was sent, nobody else can have the node.
+    /// Returns a time during which nobody else can have the node, counted from the moment when the last
+    /// renewal was sent.
     pub(crate) const fn is_alone_for_ms(&self) -> u64 {
         let from_ms = self.high_ms.saturating_add(self.known.head.difference_ms);
         self.expires_ms.saturating_sub(from_ms)
@@ -312,8 +313,8 @@ pub(crate) struct Received {
     pub(crate) reply: Reply,
     pub(crate) now_ms: u64,
     pub(crate) incarnation: String,
-    /// Whether the store has lost nothing since the head was written that the reply shows, or that guarded
-    /// the write.
+    /// Whether the store has lost nothing since it received a certain head: the one that the reply shows, or
+    /// the one that guarded the write.
     pub(crate) has_kept_all: bool,
     pub(crate) facts: Facts,
     pub(crate) wall_sent_ms: i64,
@@ -329,7 +330,8 @@ impl Received {
         low_ms(self.now_ms, self.wall_first_ms(), head)
     }
 
-    /// Returns the time that fences and rejoining count from. This process's own leases end by it.
+    /// Returns the time that fences and rejoining count from. By this time, a process judges whether its own
+    /// lease has ended.
     fn high_ms(&self) -> u64 {
         let last = self.wall_sent_ms.max(self.wall_received_ms);
         self.now_ms.max(u64::try_from(last).unwrap_or(0))
@@ -361,8 +363,8 @@ impl Received {
         self.incarnation == head.incarnation || self.has_kept_all
     }
 
-    /// Returns how far the store's time lies outside the span from sending to receiving. With the span, a
-    /// slow store does not look like a wrong clock.
+    /// Returns how far the store's time lies outside the span from sending to receiving. Comparing with the
+    /// span keeps a slow store from looking like one with a wrong clock.
     fn clock_differs(&self) -> Option<ClockDiffers> {
         let store_ms = self.now_ms;
         let now = i64::try_from(store_ms).unwrap_or(i64::MAX);

@@ -183,8 +183,8 @@ pub trait Store: Send + fmt::Debug {
     /// until enough have confirmed it, since a read that shows the write says nothing about the replicas.
     async fn write(&mut self, write: &Write) -> Result<Answer<Outcome>, StoreError>;
 
-    /// Reads the record with one name in each of these groups, if it exists. The default reads them one after
-    /// the other, and a store may override it with a faster way.
+    /// Reads the record with the same name in each of these groups, if it exists. The default reads the
+    /// groups one after the other, and a store may override it with a faster way.
     async fn read_each(
         &mut self,
         groups: &[Group],

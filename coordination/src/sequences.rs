@@ -277,7 +277,7 @@ impl Sequences {
 
     /// Closes the sequences: calls fail with `closed`, even those that are waiting. The last Sequences with a
     /// name in this process write how far the keys of each section counted, give the lease back, and wait
-    /// until the store has this, but no longer than two attempts take.
+    /// until that is done, but no longer than two attempts take.
     pub fn close(&self) {
         if let Some(give_back) = self.close_later() {
             give_back.run();

@@ -1,5 +1,4 @@
-//! A space: the nodes that one lease can choose from, and the properties by which two leases compete for
-//! them.
+//! A space: the nodes that one lease can choose from. Leases of the same space compete for them.
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! The types of a store that do not concern records: errors, and rows in other systems' tables.
+//! The other types of a store, besides records: errors, and rows in other systems' tables.
 
 use core::fmt;
 
@@ -41,7 +41,7 @@ impl NodeRecord {
     }
 }
 
-/// All records that a store keeps of a space, read at one instant.
+/// All of a space's records in a store, read at one instant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Listing {
     /// The store's time (Unix ms).
@@ -158,8 +158,8 @@ impl Reserve {
 pub enum Reserved {
     /// The numbers belong only to the caller.
     Numbers(Numbers),
-    /// Nothing was reserved: the record does not exist, has another place, is below the number that was seen,
-    /// or has fewer numbers left than requested.
+    /// Nothing was reserved: the record does not exist, has another place, is below the highest number that
+    /// was seen, or has fewer numbers left than requested.
     Found(Option<CounterRecord>),
 }
 

@@ -99,8 +99,8 @@ fn make(address: &Address) -> Result<Box<dyn records::Store>, StoreError> {
 ///
 /// # Errors
 ///
-/// Says why there are no statements: the store has no tables or is not built in, or no address accepts this
-/// schema name.
+/// Returns the reason if there are no statements: the store has no tables or is not built in, or no address
+/// accepts this schema name.
 pub fn schema(scheme: Scheme, schema_name: Option<&str>) -> Result<(String, String), String> {
     let name = schema_name.map(crate::url::schema_name).transpose()?;
     match (scheme, name) {

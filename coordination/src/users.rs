@@ -14,7 +14,7 @@ pub(crate) struct Users {
     keep: Duration,
     present: Mutex<Present>,
     over: Condvar,
-    /// The keeper's thread, which ends, if this was the last thing that the keeper kept.
+    /// The keeper's thread, which is about to end, if this was the last thing that the keeper kept.
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 

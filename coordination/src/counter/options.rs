@@ -12,10 +12,12 @@ const MAX_WAIT_MS: u32 = 10_000;
 
 /// The options of a [`Counter`](crate::Counter).
 ///
-/// | option | default | meaning | |---|---|---| | `store` | none: it must be given | the address of a store;
-/// several of them share the numbers out | | `start` | 1 | the first number, where the store has no such
-/// counter yet: 1 to 2^63-1 | | `step` | `auto` | how many numbers a segment has: 1 to 1,000,000,000 | |
-/// `max_wait_ms` | 10000 | the longest time that a call waits for the store: 0 to 4294967295 |
+/// | option | default | meaning |
+/// |---|---|---|
+/// | `store` | none: it must be given | the address of a store; several of them share the numbers out |
+/// | `start` | 1 | the first number, if the store has no such counter yet: 1 to 2^63-1 |
+/// | `step` | `auto` | how many numbers a segment has: 1 to 1,000,000,000 |
+/// | `max_wait_ms` | 10000 | the longest time that a call waits for the store: 0 to 4294967295 |
 ///
 /// With `auto`, the first segment has 100 numbers. Each later segment is sized to last ten minutes at the
 /// present rate, with at most twice as many numbers as the one before, and at most 1,000,000. With a step of

@@ -8,7 +8,7 @@
 //!
 //! - [`Procedure`] opens, raises and removes a counter on all of its stores.
 //! - [`Source`] is one of these stores: it reserves numbers, checks for losses every [`LOOK_EVERY_MS`], and
-//!   gives back.
+//!   gives numbers back.
 //! - [`Text`] is the rest of the record.
 //!
 //! Each `add` and each `write` that hands out numbers is sent once. If its reply is lost and a later answer
@@ -51,7 +51,7 @@ pub(crate) const LOOK_AGAIN_MS: u64 = 1_000;
 /// How long after finding a loss a process may turn the record over. By then, the others have checked twice,
 /// and have raised the record.
 pub(crate) const TURN_OVER_AFTER_MS: u64 = LOOK_EVERY_MS + LOOK_TAKES_MS + LOOK_AGAIN_MS + LOOK_TAKES_MS;
-/// The most numbers in a reserve after one with an unknown outcome.
+/// The largest count in a reserve that follows one with an unknown outcome.
 pub(crate) const AFTER_UNKNOWN: u64 = 100;
 /// How many requests an attempt sends before it gives up.
 const MAX_REQUESTS: u32 = 12;

@@ -1,5 +1,4 @@
-//! The numbers that a process has in hand: one segment after the other, and calls take numbers without a
-//! lock.
+//! The numbers that a process has in hand, one segment after the other. Calls take numbers without a lock.
 //!
 //! The cursor holds the serial number of the present segment, and how many numbers of that segment are taken.
 //! A call that takes a number first reads the segment's values, and then moves the cursor. If the cursor was
@@ -131,7 +130,7 @@ pub(crate) struct Rest {
     pub(crate) taken: u64,
     /// How many numbers are left of it and of the segment before.
     pub(crate) left: u64,
-    /// The segment before, if it was the present one: its last number, and how many are left.
+    /// If the segment before was the present one: its last number, and how many numbers are left of it.
     pub(crate) before: Option<(Run, u64)>,
 }
 
@@ -353,7 +352,7 @@ impl Segments {
         self.newest.store(serial, Ordering::Release);
     }
 
-    /// Takes everything out of hand. Nobody gets a number before the next segment is installed.
+    /// Takes out all numbers in hand. Nobody gets a number before the next segment is installed.
     pub(crate) fn end(&self) -> Rest {
         let newest = self.newest.load(Ordering::Relaxed);
         let ended = join(newest, NONE_LEFT);

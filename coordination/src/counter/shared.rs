@@ -357,7 +357,7 @@ impl Shared {
         self.state.change(|_| {});
     }
 
-    /// Returns a result once a store has given numbers, or will give none.
+    /// Returns a result once a store has given numbers, or it is clear that one will give none.
     pub(super) fn opened(&self) -> Option<Result<(), Error>> {
         let state = self.state.get();
         if let Some(error) = state.failed {

@@ -225,7 +225,8 @@ impl Task {
         }
         let was_silent = core::mem::replace(&mut self.is_silent, looked.is_err());
         // A counter that lost writes, was removed or has reached its end stays stopped, although its store
-        // answers. So does a counter whose row somebody has locked, since a check does not notice the lock.
+        // answers. The same is true if somebody has locked the counter's row, since a check does not notice
+        // the lock.
         let is_stopped = self.last_warning == Some(Kind::CounterStopped);
         let gives_nothing = self.last_warning.is_some() && !was_silent && !matches!(looked, Ok(Some(_)));
         if looked.is_err() || !(is_stopped || gives_nothing || self.has_lost()) {

@@ -1,5 +1,5 @@
-//! Holds one lease, for Snowflakes or for sequences: acquires it, renews it and gives it back, and says why
-//! it cannot.
+//! Holds one lease, for Snowflakes or for sequences: acquires it, renews it, gives it back, and says why it
+//! cannot do so.
 
 use core::time::Duration;
 use std::time::Instant;

@@ -49,7 +49,7 @@ pub(super) struct Task {
     moved: Vec<(Instant, u64)>,
     /// When to request the bounds.
     bounds_pace: Pace,
-    /// The reason that the log last reported for bounds that cannot be moved although the store answers.
+    /// The reason why bounds could not be moved although the store answered, as the log last reported it.
     told: Option<Kind>,
 }
 
@@ -217,8 +217,8 @@ impl Task {
         self.shared.hold_until(0);
     }
 
-    /// Notes the lease. This process is alone at least for that long after the store's write, which came
-    /// after `sent_ms`.
+    /// Notes the lease. The process is the only owner for a time that began when the store wrote the lease,
+    /// which was after `sent_ms`.
     fn hold(&mut self, held: Held, sent_ms: u64) {
         self.own(&held);
         self.until_ms = sent_ms.saturating_add(held.is_alone_for_ms());

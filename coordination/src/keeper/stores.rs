@@ -19,8 +19,8 @@ use crate::url::Address;
 /// The first pause before another attempt to give something back.
 const SHORTEST: Duration = Duration::from_millis(25);
 
-/// A store's connection, which all leases share, or all counters and sequences. This way, waiting for a
-/// locked counter row delays no lease.
+/// A store's connection, which either all leases share, or all counters and sequences. Waiting for a locked
+/// counter row therefore delays no lease.
 pub(super) type Connected = Rc<Connection>;
 
 /// See [`Connected`].
@@ -170,7 +170,7 @@ impl AttemptError for StoreError {
     }
 }
 
-/// Returns the text for people. The stores name themselves in it.
+/// Returns the text of an error for people. It already names the store.
 pub(super) fn text_of(error: &StoreError) -> String {
     match error {
         StoreError::Unreachable(why) => format!("the store cannot be reached: {why}"),

@@ -15,7 +15,7 @@ use crate::event::Kind;
 use crate::lease::{Held, Refusal, Renewed, Time as _};
 use crate::local::Clocks;
 
-/// The reason for a lease that is lost because its bound has passed.
+/// The reason that is given if a lease is lost because its bound has passed.
 const RAN_OUT: &str = "it ran out before the store renewed it";
 
 /// The task for a lease and its store.

@@ -70,7 +70,7 @@ impl Acquisition {
         random: Random<'_>,
         is_used: &dyn Fn(u64) -> bool,
     ) -> Result<Next<Held>, Refusal> {
-        // If the clock differs, an answer to a write is not lost: the next attempt repeats the write.
+        // If this fails, the answer to a write is not lost: the next attempt repeats the write.
         let known = self.known.as_ref();
         received
             .check_clock(known.map_or(terms.clock_difference_ms, |known| terms.difference_ms(&known.head)))?;
@@ -226,7 +226,7 @@ impl Acquisition {
                 is_free.then_some(Free { node: *node, record: Some(record), start })
             });
         let (mut passed, ahead): (Vec<_>, Vec<_>) = free.partition(|free| free.start <= tick);
-        // Stores list nodes in any order. After sorting, an equal choice gives an equal node.
+        // Stores list nodes in any order. Sorted, equal draws pick equal nodes.
         passed.sort_unstable_by_key(|free| free.node);
         take_one(passed, random)
             .or_else(|| {

@@ -598,7 +598,7 @@ impl Model {
         }
     }
 
-    /// Returns how much too late the process takes its lease's expiry to be.
+    /// Returns by how much the process overestimates its lease's expiry.
     fn longer(&self, held: &Held) -> u64 {
         match self.without {
             Without::RejoiningInTime => 1000,

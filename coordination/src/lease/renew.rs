@@ -72,7 +72,7 @@ impl Renewal {
                         (sent.assumed_ms, sent.under.incarnation == received.incarnation);
                     held.written(&sent, received);
                     let now_ms = received.low_ms(&held.known.head);
-                    // The machine stood still, and so did the clock that should have counted this time.
+                    // The machine paused, and so did the clock that should have counted this time.
                     let is_late = now_ms.saturating_sub(assumed_ms) > held.ttl_ms(terms) / 3;
                     if !is_same {
                         // The head must name the new incarnation first.

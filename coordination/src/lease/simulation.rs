@@ -402,8 +402,7 @@ impl Time for Handle {
 
     fn elapsed_ms(&self) -> u64 {
         let world = self.world();
-        // If a pause is not counted, the count misses the pause from its start on. Otherwise the count might
-        // go back.
+        // An uncounted pause is missing from the count from its start on. Otherwise the count might go back.
         world.now.saturating_sub(world.processes[self.process].missed_ms)
     }
 }
@@ -591,9 +590,9 @@ fn run(seed: u64, faults: Faults, is_logged: bool) -> World {
     Arc::into_inner(world).unwrap().into_inner().unwrap()
 }
 
-/// Returns the story of a seed whose history repeats an ID: with as few kinds of faults as still cause the
-/// repeat, everything that was written about the node, and everything that happened to the store and the
-/// processes since the first of the two leases.
+/// Returns the story of a seed whose history repeats an ID, with as few kinds of faults as still cause the
+/// repeat. The story has everything that was written about the node, and everything that happened to the
+/// store and the processes since the first of the two leases.
 fn story(seed: u64, mut faults: Faults) -> String {
     let without: [fn(&mut Faults); 6] = [
         |f| f.network = false,

@@ -393,7 +393,7 @@ fn a_passed_bound_comes_before_a_new_node_and_that_before_a_bound_ahead() {
     let second = bench.acquire(NOW).unwrap();
     assert_ne!(second.node, first.node);
     bench.release(&second, NOW + 400, NOW);
-    // Both bounds are ahead: the lease gets the node whose bound comes first, and starts at that bound.
+    // Both bounds are ahead. The lease gets the node whose bound comes first, and starts at that bound.
     let third = bench.acquire(NOW).unwrap();
     assert_eq!((third.node, third.start), (second.node, NOW + 400));
     bench.release(&third, 0, NOW);
@@ -889,7 +889,7 @@ fn nobody_else_has_the_node_for_what_is_left() {
     let mut bench = Bench::new().of_one();
     let held = bench.acquire(NOW).unwrap();
     assert_eq!(held.is_alone_for_ms(), 29_000);
-    // The store's clock is behind: by the store, a lease lasts longer than by this machine's clock.
+    // The store's clock is behind, and shows a lease as lasting longer than it does by this machine's clock.
     let mut bench = Bench { store_ahead_ms: -600, ..Bench::new().of_one() };
     assert_eq!(bench.acquire(NOW).unwrap().is_alone_for_ms(), 28_400);
     let mut bench = Bench { granularity_ms: 1000, ..Bench::new().of_one() };

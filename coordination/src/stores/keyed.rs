@@ -60,7 +60,7 @@ pub(super) type Next<'a> = &'a dyn Fn(Option<&Record>, Option<&Record>) -> Optio
 /// The result of a change.
 pub(super) enum Changed {
     To(Record),
-    /// The change left these, the record and its guard, as they were.
+    /// The record and its guard, which the change left as they were.
     Found(Option<Record>, Option<Record>),
 }
 

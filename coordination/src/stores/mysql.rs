@@ -94,8 +94,8 @@ impl From<Error> for Fault {
 }
 
 impl MysqlStore {
-    /// Creates a store for an address as MySQL's own tools take it, with `ssl-mode`, `ssl-ca`, `ssl-cert` and
-    /// `ssl-key` in its query. The store connects at the first call.
+    /// Creates a store for an address in the form that MySQL's own tools accept, with `ssl-mode`, `ssl-ca`,
+    /// `ssl-cert` and `ssl-key` in its query. The store connects at the first call.
     ///
     /// # Errors
     /// Fails if this is not such an address, or if it names no database.

@@ -191,8 +191,8 @@ impl Open {
 }
 
 impl PostgresStore {
-    /// Creates a store for an address as PostgreSQL's own clients take it. The store connects at the first
-    /// call.
+    /// Creates a store for an address in the form that PostgreSQL's own clients accept. The store connects at
+    /// the first call.
     ///
     /// # Errors
     /// Fails if this is not such an address, or if a certificate that it names cannot be read.
@@ -377,7 +377,7 @@ async fn connect(
     let mut failures = Vec::new();
     for (host, (config, at)) in hosts.iter().enumerate().cycle().skip(first).take(hosts.len()) {
         let mut config = config.clone();
-        // The host's name may resolve to several addresses, one of which is silent.
+        // The host's name may resolve to several addresses, one of which may be silent.
         let longest = attempt / 4;
         config.connect_timeout(config.get_connect_timeout().map_or(longest, |&given| given.min(longest)));
         let connected = Open::connect(&config, host, tls);

@@ -160,8 +160,8 @@ impl Open {
         let file = Identity::of(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
-        // SQLite would be content to read. Its shared memory next to the file gets the file's mode, so nobody
-        // could write to that memory once the file's mode is restored.
+        // SQLite would still read the file. Its shared memory next to the file gets the file's mode, so
+        // nobody could write to that memory once the file's mode is restored.
         if connection.is_readonly("main")? {
             let text = format!(
                 "{}: this process may not write to the file: see its owner and modes",

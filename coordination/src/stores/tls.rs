@@ -1,4 +1,4 @@
-//! Certificates, checked as thoroughly as the address says, in the terms of PostgreSQL's own clients.
+//! Certificate checks, with the levels that PostgreSQL's own clients offer.
 
 use std::sync::Arc;
 

@@ -78,7 +78,7 @@ impl Source {
         Found::Raise { number: self.reach.max(self.highest), text }
     }
 
-    /// Returns since when this process has known of a loss, if there is one.
+    /// Returns the time at which this process found a loss, if there is one.
     fn find(&mut self, is_lost: bool, received: &Received) -> Option<u64> {
         let found = self.loss.take().filter(|loss| loss.incarnation == received.incarnation);
         let found = is_lost.then(|| {

@@ -604,8 +604,8 @@ fn without_the_raise_some_are() {
     finds_a_fault(LOSS, Rule::RaisesAtOnce);
 }
 
-/// Returns what a history breaks, with and without a rule. It is for histories that the search would take
-/// long to reach.
+/// Returns what a history breaks, with and without a rule. Used for histories that the search would take long
+/// to reach.
 fn breaks(history: &[Action], without: Rule) {
     let replay = |without| {
         let model = Model { left: left([9; 7]), skip: 0, without };

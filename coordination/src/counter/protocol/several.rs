@@ -1,4 +1,4 @@
-//! All stores of a counter: opens, raises and removes it.
+//! Works on all stores of a counter: opens, raises and removes it.
 //!
 //! The first store decides: a record is created there, and then in the others, in order and under the same
 //! ID. None of these records is complete yet. When all of them exist, each is marked as complete. So two
@@ -367,7 +367,7 @@ impl Procedure {
         Ok(self.writes(at, Some(record.version), record.number, &text, random))
     }
 
-    /// Handles a counter that none of the stores that answered has any more.
+    /// Ends a removal once none of the stores that answered has the counter any more.
     fn removed(&self) -> Result<Step, Refusal> {
         for (at, (one, (_, has))) in self.stores.iter().zip(self.all()).enumerate() {
             if let (false, true, Some((record, _))) = (one.is_done, self.is_again, has.tombstone()) {

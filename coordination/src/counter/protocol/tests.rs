@@ -347,8 +347,8 @@ fn one_that_comes_late_drops_what_it_has() {
     assert!(!a.has_dropped() && !b.has_dropped());
 }
 
-/// Only a lower number shows the loss, to a process that had a higher number. This process marks the record
-/// for the others.
+/// Only a lower number shows the loss, and only to a process that had a higher number. This process marks the
+/// record for the others.
 #[test]
 fn a_loss_without_a_trace() {
     for without in [None, Some(Rule::MarksALossWithoutATrace)] {

@@ -111,7 +111,8 @@ async fn reserve(
 
 fn check(source: &Source, found: &CounterRecord, seen: u64) -> Result<(), Refusal> {
     let is_placed = match source.counter.schema {
-        // The row of a counter's only store may have any remainder: others' servers then have the rest.
+        // If the counter has only one store, its row may have any remainder: others' servers then have the
+        // rest.
         Schema::Tinyid => source.place.count > 1,
         Schema::Leaf | Schema::Cosid | Schema::Polyflake => false,
     };

@@ -1,7 +1,7 @@
 //! Connects to a single server, to the master that Sentinel reports, or to a cluster.
 //!
-//! A silent host must not use up an attempt. Each host gets a share of it, and the next attempt starts with
-//! the next host.
+//! A silent host must not use up an attempt. Each host gets a share of the attempt, and the next attempt
+//! starts with the next host.
 
 use core::time::Duration;
 use std::collections::HashMap;

@@ -316,8 +316,7 @@ impl Others {
                 return Some(Ahead { by, from: [lowest, LAST_NUMBER - by], place, version });
             }
         }
-        // Near the end, take just enough. This is one more than a column can hold if it includes the last
-        // number.
+        // Near the end, move just far enough. The next number may then be one more than a column can hold.
         let least =
             (reserve.count - 1).checked_mul(place.count)?.checked_add(first(next, place))?.checked_add(1)?;
         let most = LAST_NUMBER + self.below_next;
