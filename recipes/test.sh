@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# recipes/test.sh [PART...]: runs the tests of the recipes (python, sql, node, go, rust, php; all, if none is named) with
+# recipes/test.sh [PART...]: runs the tests of the recipes (python, sql, node, go, java, rust, php; all, if none is named) with
 # the packages as they are installed. It starts the databases and stops them at the end. The output of each part ends
 # with "N passed, M failed".
 set -uo pipefail
@@ -9,7 +9,7 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}
 # The packages installed for the tests.
 made=$CARGO_TARGET_DIR/recipes
 mkdir -p "$made"
-[ $# -gt 0 ] || set -- python sql node go rust php
+[ $# -gt 0 ] || set -- python sql node go java rust php
 
 inputs=()
 processes=()

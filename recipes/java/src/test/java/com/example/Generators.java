@@ -18,7 +18,7 @@ public enum Generators {
     LEASE {
         @Override
         IdGenerator make(String store) {
-            return Snowflake.builder().lease(store).build();
+            return Snowflake.builder().lease(store + LEASED).build();
         }
     },
     COUNTER {
@@ -27,6 +27,9 @@ public enum Generators {
             return Counter.open("orders", store);
         }
     };
+
+    /** The nodes that tests lease: a process cannot lease a node that it has used without a lease. */
+    public static final String LEASED = "?nodes=100-199";
 
     abstract IdGenerator make(String store);
 

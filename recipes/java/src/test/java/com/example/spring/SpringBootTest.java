@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.example.Generators;
 import com.example.StoreServer;
 import io.polyflake.ClosedException;
 import io.polyflake.Layout;
@@ -102,7 +103,7 @@ class SpringBootTest {
     void aRequestThatHasBegunGetsItsId() throws Exception {
         Shop.began = new CountDownLatch(1);
         Shop.mayEnd = new CountDownLatch(1);
-        ConfigurableApplicationContext program = start("--polyflake.lease=" + lease());
+        ConfigurableApplicationContext program = start("--polyflake.lease=" + lease() + Generators.LEASED);
         try (var threads = Executors.newVirtualThreadPerTaskExecutor()) {
             Future<HttpResponse<String>> answer = threads.submit(() -> send(program, "/slow", ""));
             Shop.began.await();
@@ -117,7 +118,7 @@ class SpringBootTest {
     @Test
     void itIsUpWithoutItsStoreUntilTheLeaseIsLost() throws Exception {
         try (StoreServer redis = new StoreServer("redis");
-                var program = start("--polyflake.lease=" + redis.url + "?init=always&ttl=6s")) {
+                var program = start("--polyflake.lease=" + redis.url + Generators.LEASED + "&init=always&ttl=6s")) {
             redis.tell("kill");
             JsonNode health = waitFor(program, "UNREACHABLE");
             assertEquals("UP", health.get("status").asString());
