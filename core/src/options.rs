@@ -1,4 +1,4 @@
-//! What a Snowflake is made from: parsed from text or set from Rust, checked when it is built.
+//! The options of a Snowflake: parsed from text or set from Rust, and checked by `build`.
 
 use crate::clock::ClockName;
 use crate::decode::UnixTime;
@@ -22,11 +22,11 @@ const LEASE: &str = "lease";
 const NAMES: [&str; 9] =
     [LAYOUT, NODE, MAX_BACKWARD_MS, MAX_AHEAD_MS, MAX_WAIT_MS, SEQUENCE_START, CLOCK, STATE, LEASE];
 
-/// What the default wait adds to a tick, because the clock and the scheduler may be late.
+/// Added to a tick for the default wait, because the clock and the scheduler may be late.
 const WAIT_MARGIN_MS: u64 = 1000;
 
-/// What a [`Snowflake`](crate::Snowflake) is made from; [`Snowflake::builder`](crate::Snowflake::builder) gives
-/// the defaults.
+/// The options of a [`Snowflake`](crate::Snowflake). [`Snowflake::builder`](crate::Snowflake::builder)
+/// returns the defaults.
 ///
 /// | option | default | meaning |
 /// |---|---|---|
@@ -40,7 +40,7 @@ const WAIT_MARGIN_MS: u64 = 1000;
 /// | `lease` | none | the address of a store that leases the node (`std`, and the crate `polyflake-coordination`) |
 /// | `state` | none | a file through which all processes of this host share the node (`std`, Unix) |
 ///
-/// The three in ms take 0 to 4294967295. Setting an option again replaces its value.
+/// The three options in ms accept 0 to 4294967295. Setting an option again replaces its value.
 ///
 /// ```
 /// use polyflake::{Options, Snowflake};
@@ -68,7 +68,7 @@ pub struct Options {
     clock: ClockName,
     state: Option<StatePath>,
     lease: Option<LeaseAddress>,
-    /// The first error of a chained setter; `build` returns it.
+    /// The first error of a chained setter. `build` returns it.
     error: Option<Error>,
 }
 
@@ -90,13 +90,13 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Sets an option from its name and its value's text: the parser that every language shares.
+    /// Sets an option from its name and its value as text. All languages share this parser.
     ///
     /// A node is checked against the layout when the Snowflake is built.
     ///
     /// # Errors
     ///
-    /// `invalid_layout`, `unknown_layout` or `invalid_option`; the options are then as they were.
+    /// `invalid_layout`, `unknown_layout` or `invalid_option`. The options are then unchanged.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), Error> {
         match name {
             LAYOUT => self.layout = Layout::parse(value)?,
@@ -114,14 +114,15 @@ impl Options {
         Ok(())
     }
 
-    /// Whether there is an option of that name.
+    /// Returns true if an option with this name exists.
     #[doc(hidden)]
     #[must_use]
     pub fn has(name: &str) -> bool {
         NAMES.contains(&name)
     }
 
-    /// [`set`](Self::set), with the option's name in camelCase (`maxWaitMs`), for JavaScript.
+    /// Does the same as [`set`](Self::set), with the option's name in camelCase (`maxWaitMs`), for
+    /// JavaScript.
     ///
     /// # Errors
     ///
@@ -133,7 +134,7 @@ impl Options {
         }
     }
 
-    /// The layout: a [`Layout`], a preset's name, or a layout's text.
+    /// Sets the layout: a [`Layout`], the name of a preset, or a layout text.
     pub fn layout<L: TryInto<Layout>>(mut self, layout: L) -> Self
     where
         Error: From<L::Error>,
@@ -145,20 +146,22 @@ impl Options {
         self
     }
 
-    /// The node, which no other process may use at the same time.
+    /// Sets the node, which no other process may use at the same time.
     pub fn node(mut self, node: impl Into<Node>) -> Self {
         self.node = Some(node.into());
         self
     }
 
-    /// One more field of the node, for callers that hold the fields apart. Discards a whole node set earlier.
+    /// Sets one more field of the node, for callers that store the fields separately. Discards a whole node
+    /// set earlier.
     pub fn node_field(mut self, name: &str, value: impl Into<Number>) -> Self {
         self.node = Some(self.node.unwrap_or(Node::NO_FIELDS).and_field(name, value.into()));
         self
     }
 
-    /// How many ms the clock may step back while IDs are still issued, counting on in the last tick. After a step back
-    /// by more, calls return `clock_moved_backwards`; with 0, after every step back of a tick or more.
+    /// Sets how many ms the clock may step back while IDs are still issued, continuing in the last tick.
+    /// After a larger step back, calls return `clock_moved_backwards`; with 0, they do so after every step
+    /// back by a tick or more.
     pub fn max_backward_ms(mut self, value: impl Into<Number>) -> Self {
         match ms(MAX_BACKWARD_MS, value.into()) {
             Ok(value) => self.max_backward_ms = value,
@@ -167,7 +170,7 @@ impl Options {
         self
     }
 
-    /// How many ms IDs may run ahead of the clock to serve a burst.
+    /// Sets how many ms IDs may run ahead of the clock to serve a burst.
     pub fn max_ahead_ms(mut self, value: impl Into<Number>) -> Self {
         match ms(MAX_AHEAD_MS, value.into()) {
             Ok(value) => self.max_ahead_ms = value,
@@ -176,8 +179,8 @@ impl Options {
         self
     }
 
-    /// The longest that `next_id` waits, and a batch between two of its runs, in ms of real time. With 0 they never
-    /// wait.
+    /// Sets the longest wait of `next_id`, and of a batch between two of its runs, in ms of real time. With 0
+    /// they never wait.
     pub fn max_wait_ms(mut self, value: impl Into<Number>) -> Self {
         match ms(MAX_WAIT_MS, value.into()) {
             Ok(value) => self.max_wait_ms = Some(value),
@@ -186,24 +189,24 @@ impl Options {
         self
     }
 
-    /// The first sequence number of a fresh tick.
+    /// Sets the first sequence number of a fresh tick.
     pub const fn sequence_start(mut self, start: SequenceStart) -> Self {
         self.sequence_start = start;
         self
     }
 
-    /// Which built-in clock [`build`](Self::build) uses.
+    /// Selects the built-in clock that [`build`](Self::build) uses.
     pub const fn clock(mut self, clock: ClockName) -> Self {
         self.clock = clock;
         self
     }
 
-    /// The ID of an instant (rounded down to its tick) and a sequence number by these options' layout and node, as
-    /// [`Layout::compose`] gives it: for callers that set the node's fields one by one.
+    /// Returns the ID for an instant (rounded down to its tick) and a sequence number with the layout and
+    /// node of these options, as [`Layout::compose`] does. For callers that set the node's fields one by one.
     ///
     /// # Errors
     ///
-    /// As for [`Layout::compose`], and the first error of a chained setter.
+    /// Those of [`Layout::compose`], and the first error of a chained setter.
     pub fn compose(&self, time: impl Into<UnixTime>, sequence: impl Into<Number>) -> Result<u64, Error> {
         if let Some(error) = self.error {
             return Err(error);
@@ -215,14 +218,14 @@ impl Options {
         self.error.get_or_insert(error);
     }
 
-    /// The options checked against each other.
+    /// Checks the options against each other.
     pub(crate) fn resolve(&self) -> Result<Resolved, Error> {
         if let Some(error) = self.error {
             return Err(error);
         }
         let layout = self.layout;
         let node = match (&self.node, &self.lease) {
-            // The lease brings it.
+            // The lease will supply the node.
             (_, Some(_)) => 0,
             (Some(node), None) => node.resolve(&layout)?,
             (None, None) => Node::missing(&layout)?,
@@ -247,7 +250,7 @@ impl Options {
     }
 }
 
-/// [`Options`] that fit each other.
+/// [`Options`] that were checked against each other.
 pub(crate) struct Resolved {
     pub(crate) layout: Layout,
     pub(crate) node: u64,
@@ -264,9 +267,9 @@ impl Resolved {
         Key::of(&self.layout, self.node)
     }
 
-    /// An error for options with a lease, where there is none.
+    /// Returns an error if the options name a lease, for builds that cannot use one.
     pub(crate) fn refuse_lease(&self) -> Result<(), Error> {
-        // Without `std` there is none to give; this spares WebAssembly the text.
+        // Without `std` no lease can be set, and WebAssembly does not need the text.
         if cfg!(not(feature = "std")) || !self.has_lease {
             return Ok(());
         }
@@ -284,11 +287,12 @@ impl Resolved {
 
 #[cfg(feature = "std")]
 impl Options {
-    /// [`set`](Self::set) with a value that need not be UTF-8, such as the path of a state file.
+    /// Does the same as [`set`](Self::set), with a value that need not be UTF-8, such as the path of a state
+    /// file.
     ///
     /// # Errors
     ///
-    /// As for [`set`](Self::set). An option that takes no path shows U+FFFD for what is not UTF-8.
+    /// As for [`set`](Self::set). Messages about other options show U+FFFD for bytes that are not UTF-8.
     pub fn set_os(&mut self, name: &str, value: &std::ffi::OsStr) -> Result<(), Error> {
         if name == STATE {
             self.state = Some(state_path(value.into())?);
@@ -297,11 +301,11 @@ impl Options {
         self.set(name, &value.to_string_lossy())
     }
 
-    /// The file that holds the node's cursor, so that all processes of this host that name it share the node. A file
-    /// that does not exist is created, readable and writable by its owner only.
+    /// Sets the file that holds the node's cursor, so that all processes on this host that use the file share
+    /// the node. If the file does not exist, it is created, readable and writable by its owner only.
     ///
-    /// All Snowflakes of a node in a process must name the same file, or none at all. A Snowflake made before a fork
-    /// keeps working in the children.
+    /// All Snowflakes with the same node in a process must use the same file, or none at all. A Snowflake
+    /// built before a fork continues to work in the children.
     pub fn state(mut self, path: impl Into<std::path::PathBuf>) -> Self {
         match state_path(path.into()) {
             Ok(path) => self.state = Some(path),
@@ -311,17 +315,17 @@ impl Options {
     }
 }
 
-/// What a lease must know of a Snowflake's options.
+/// The parts of a Snowflake's options that a lease needs.
 #[cfg(feature = "std")]
 #[doc(hidden)]
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LeaseTerms {
-    /// The store's address, as given. It may hold secrets.
+    /// The store's address as given. It may contain secrets.
     pub address: std::string::String,
     /// The layout.
     pub layout: Layout,
-    /// The bits of the node that are given, and their value.
+    /// A mask of the node's bits that are given, and their value.
     pub fixed: (u64, u64),
     /// How far IDs may run ahead of the clock.
     pub max_ahead_ms: u32,
@@ -329,10 +333,11 @@ pub struct LeaseTerms {
 
 #[cfg(feature = "std")]
 impl Options {
-    /// The store that leases the node: its address, such as `redis://host/0`. Then `node` need not be given: one field of
-    /// several narrows the choice, and a whole node is leased as that one.
+    /// Sets the store that leases the node, by its address, such as `redis://host/0`. `node` is then
+    /// optional: giving only some of the fields narrows the choice, and a whole node leases exactly that
+    /// node.
     ///
-    /// Such a Snowflake is made by `polyflake_coordination::open`.
+    /// `polyflake_coordination::open` builds such a Snowflake.
     pub fn lease(mut self, address: &str) -> Self {
         match LeaseAddress::new(address) {
             Ok(address) => self.lease = Some(address),
@@ -341,7 +346,7 @@ impl Options {
         self
     }
 
-    /// What a lease must know of these options; `None` without a lease.
+    /// The parts of these options that a lease needs, or `None` without a lease.
     ///
     /// # Errors
     ///
@@ -360,7 +365,7 @@ impl Options {
     }
 }
 
-/// The address of a lease's store.
+/// The address of the store for a lease.
 #[cfg(feature = "std")]
 #[derive(Clone)]
 struct LeaseAddress(std::string::String);
@@ -378,7 +383,7 @@ impl LeaseAddress {
     }
 }
 
-/// Not what it is: it may hold a password.
+/// Hides the address, because it may contain a password.
 #[cfg(feature = "std")]
 impl core::fmt::Debug for LeaseAddress {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -386,7 +391,7 @@ impl core::fmt::Debug for LeaseAddress {
     }
 }
 
-/// There are none.
+/// An address of a store. None exist here.
 #[cfg(not(feature = "std"))]
 #[derive(Debug, Clone)]
 enum LeaseAddress {}
@@ -408,7 +413,7 @@ fn state_path(path: std::path::PathBuf) -> Result<StatePath, Error> {
 
 fn ms(option: &str, value: Number) -> Result<u32, Error> {
     let ms = value.in_range(option, 0, u32::MAX.into())?;
-    // Checked just now.
+    // `in_range` has just checked this.
     Ok(u32::try_from(ms).unwrap_or(u32::MAX))
 }
 

@@ -1,5 +1,5 @@
-//! One cursor per node and process: Snowflakes with the same epoch, tick, places of timestamp and sequence, and node bits
-//! find the same one.
+//! One cursor per node and process. Snowflakes with the same epoch, tick, positions of timestamp and
+//! sequence, and node bits share a cursor.
 
 use core::ptr;
 #[cfg(feature = "std")]
@@ -20,20 +20,21 @@ use crate::limit;
 use crate::rule::{Rule, Tolerance};
 use crate::system::{Process, StateFile};
 
-/// How many bits of a key's hash lead from an entry to the next.
+/// The number of bits of a key's hash that select the next entry.
 const BITS: u32 = 3;
 const WAYS: usize = 1 << BITS;
 
-/// Aligned to two cache lines, because processors fetch them in pairs: cursors of two nodes do not slow each other down.
+/// Aligned to two cache lines, because processors fetch them in pairs. Otherwise the cursors of two nodes
+/// would slow each other down.
 #[repr(align(128))]
 struct Entry {
     key: Key,
     claim: Claim,
-    /// The entries made after this one, by the hashes of their keys.
+    /// The entries created after this one, by the hashes of their keys.
     next: [AtomicPtr<Entry>; WAYS],
 }
 
-/// Where a key's cursor is: one place for as long as the process lives.
+/// The location of a key's cursor, which stays the same as long as the process lives.
 enum Claim {
     Process {
         cursor: Cursor,
@@ -41,16 +42,16 @@ enum Claim {
         made_in: &'static Process,
     },
     Host(StateFile),
-    /// The cursor is the lease's.
+    /// The cursor belongs to the lease.
     Lease(LeasedNode),
 }
 
-/// There are none.
+/// A leased node. None exist here.
 #[cfg(not(feature = "std"))]
 #[derive(Debug)]
 pub(crate) enum LeasedNode {}
 
-/// A node that this process has, or had, by lease.
+/// A node that this process leases, or has leased.
 #[cfg(feature = "std")]
 #[derive(Debug)]
 pub(crate) struct LeasedNode {
@@ -61,13 +62,13 @@ pub(crate) struct LeasedNode {
 
 #[cfg(feature = "std")]
 impl LeasedNode {
-    /// The lease does not have it any more.
+    /// Records that the lease no longer has the node.
     pub(crate) fn free(&self, lease: usize) {
         let _ = self.holder.compare_exchange(lease, 0, Ordering::AcqRel, Ordering::Acquire);
     }
 }
 
-/// Whether this process has a node in another way than by this lease, or one that ended.
+/// Returns true if this process uses the node other than by this lease or by one that has ended.
 #[cfg(feature = "std")]
 pub(crate) fn is_used(key: &Key, lease: usize) -> bool {
     match Way::of(key).find(key).map(|entry| &entry.claim) {
@@ -77,7 +78,7 @@ pub(crate) fn is_used(key: &Key, lease: usize) -> bool {
     }
 }
 
-/// The node for a lease; `None` if this process uses it in another way.
+/// Claims the node for a lease. Returns `None` if this process uses the node in another way.
 #[cfg(feature = "std")]
 pub(crate) fn lease(key: &Key, lease: usize) -> Option<&'static LeasedNode> {
     let made =
@@ -87,7 +88,8 @@ pub(crate) fn lease(key: &Key, lease: usize) -> Option<&'static LeasedNode> {
     (before.is_ok() || before == Err(lease)).then_some(node)
 }
 
-/// The error for a node that this process leased. It stays one, since the lease may get the node again.
+/// The error for a node that this process has leased. The node stays leased, since the lease may get it
+/// again.
 fn is_leased() -> Error {
     crate::error::error!(
         InvalidOption,
@@ -95,16 +97,16 @@ fn is_leased() -> Error {
     )
 }
 
-/// The first entry of a tree that only grows: a cursor lives as long as the process. The hash of a key is its way from here
-/// on, so 65,536 keys are about six entries deep. It has no lock, so that a `fork` in the middle of anything leaves the
-/// child a whole tree.
+/// The root of a tree that only grows: a cursor lives as long as the process. From here on, the hash of a key
+/// selects the path, so 65,536 keys are about six entries deep. The tree has no lock: whenever a `fork`
+/// happens, the child gets a consistent tree.
 #[cfg(not(loom))]
 static FIRST: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
-// A tree for each interleaving.
+// Each interleaving gets a new tree.
 #[cfg(loom)]
 loom::lazy_static! { static ref FIRST: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut()); }
 
-/// The cursor of a key, made if this process has none yet.
+/// Returns the cursor of a key, and creates it if this process has none yet.
 pub(crate) fn process_cursor(
     key: &Key,
     tolerance: Tolerance,
@@ -125,7 +127,7 @@ pub(crate) fn process_cursor(
     }
 }
 
-/// The state file of a key, opened if this process has not opened it yet.
+/// Returns the state file of a key, and opens it if this process has not opened it yet.
 #[cfg(feature = "std")]
 pub(crate) fn state_file(
     key: &Key,
@@ -134,7 +136,7 @@ pub(crate) fn state_file(
     rule: &Rule,
     clock: &impl Clock,
 ) -> Result<&'static StateFile, Error> {
-    // It is claimed only once it is open: another file may be named next.
+    // The key is claimed only after the file is open, because the next call may name another file.
     let make = || {
         let mut file = StateFile::open(path, key, tolerance, rule, clock)?;
         file.begin(rule, clock)?;
@@ -156,7 +158,7 @@ pub(crate) fn state_file(
     }
 }
 
-/// The claim on a key: the earlier one, if there is one, or the `first`.
+/// Returns the claim on a key: the existing one if there is one, otherwise `first`.
 fn claim(key: &Key, first: impl FnOnce() -> Result<Claim, Error>) -> Result<&'static Claim, Error> {
     let mut way = Way::of(key);
     if let Some(entry) = way.find(key) {
@@ -165,20 +167,20 @@ fn claim(key: &Key, first: impl FnOnce() -> Result<Claim, Error>) -> Result<&'st
     let next = core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut()));
     let made = Box::into_raw(Box::new(Entry { key: *key, claim: first()?, next }));
     while !way.end_with(made) {
-        // Another thread was faster, and may have made what is wanted here.
+        // Another thread was faster, and may have created the claim for this key.
         if let Some(theirs) = way.find(key) {
-            // SAFETY: it was leaked just now, and is in no place, so only this function knows it.
+            // SAFETY: it was leaked just now and is not in the tree, so only this function knows it.
             #[allow(unsafe_code)]
             drop(unsafe { Box::from_raw(made) });
             return theirs.claim();
         }
     }
-    // SAFETY: it lives as long as the process from here on, and is not changed but through its atomics.
+    // SAFETY: it lives as long as the process from here on, and only its atomics change.
     #[allow(unsafe_code)]
     unsafe { &*made }.claim()
 }
 
-/// The way to a key's entry.
+/// The path to a key's entry.
 struct Way {
     place: &'static AtomicPtr<Entry>,
     hash: u64,
@@ -189,11 +191,12 @@ impl Way {
         Self { place: &FIRST, hash: key.hash() }
     }
 
-    /// Follows it to the key's entry, or to the place where it ends.
+    /// Follows the path to the key's entry, or to the place where the path ends.
     fn find(&mut self, key: &Key) -> Option<&'static Entry> {
         loop {
-            // SAFETY: an entry is leaked before it is put into a place, whole, with Release ordering, and read from it
-            // with Acquire ordering; nothing takes it out, frees it or changes it but through its atomics.
+            // SAFETY: an entry is complete and leaked before it is stored in a place with Release ordering,
+            // and it is loaded with Acquire ordering. Nothing removes or frees it, and only its atomics
+            // change.
             #[allow(unsafe_code)]
             let entry = unsafe { self.place.load(Ordering::Acquire).as_ref::<'static>() }?;
             if entry.holds(key) {
@@ -202,12 +205,12 @@ impl Way {
             let [first, ..] = &entry.next;
             let next = usize::try_from(self.hash % WAYS as u64).ok().and_then(|way| entry.next.get(way));
             self.place = next.unwrap_or(first);
-            // Entries with one hash come one after another.
+            // Entries with the same hash follow one another.
             self.hash = self.hash.rotate_right(BITS);
         }
     }
 
-    /// Puts an entry where it ends; `false` if another is there now.
+    /// Puts an entry at the end of the path. Returns `false` if another entry is already there.
     fn end_with(&self, entry: *mut Entry) -> bool {
         let free = ptr::null_mut();
         self.place.compare_exchange(free, entry, Ordering::AcqRel, Ordering::Acquire).is_ok()
@@ -215,12 +218,12 @@ impl Way {
 }
 
 impl Entry {
-    /// Whether it is the one for a key: the only one that may still issue.
+    /// Returns true if this is the entry for a key: the only one that may still issue.
     fn holds(&self, key: &Key) -> bool {
         let is_over = match &self.claim {
             Claim::Process { .. } => false,
             Claim::Host(file) => self.key == *key && file.was_reset(),
-            // A lease of the parent's does not bind its children.
+            // A lease of the parent process does not bind its children.
             #[cfg(feature = "std")]
             Claim::Lease(node) => !node.made_in.is_alive(),
             #[cfg(not(feature = "std"))]
@@ -250,7 +253,7 @@ mod tests {
     /// Nodes that no other unit test uses.
     const NODES: [u64; 8] = [500, 501, 502, 503, 504, 505, 506, 507];
 
-    /// Where the node's cursor is.
+    /// Returns the address of the node's cursor.
     fn cursor(node: u64) -> Result<usize, Error> {
         let layout = Layout::parse("leaf")?;
         let tolerance = Tolerance { max_backward_ms: 0, max_ahead_ms: 0 };
@@ -259,7 +262,7 @@ mod tests {
             .map(|cursor| ptr::from_ref(cursor).addr())
     }
 
-    /// Not timed: how many entries are looked at tells how long it takes.
+    /// Counts the entries that a look-up visits, instead of measuring time.
     #[test]
     fn the_ways_to_many_nodes_are_short() {
         let layout = Layout::parse("timestamp:40|machine:16|sequence:8@0/1ms").unwrap();

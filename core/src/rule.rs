@@ -1,7 +1,7 @@
-//! The rule by which slots are taken.
+//! The rule that decides which slots are taken.
 //!
-//! A slot is `tick << sequence_bits | sequence`. [`Rule::step`] is the whole algorithm: it takes the last slot taken and
-//! the time as arguments, and does no I/O.
+//! A slot is `tick << sequence_bits | sequence`. [`Rule::step`] is the whole algorithm: it takes the last
+//! slot and the time as arguments, and does no I/O.
 
 use core::str::FromStr;
 
@@ -14,8 +14,8 @@ use crate::layout::{Layout, ones};
 pub enum SequenceStart {
     /// `zero`.
     Zero,
-    /// `spread`: differs from tick to tick within the lower quarter of the sequence's range, so that IDs issued
-    /// slowly do not all end in the same bits and `id % n` shards evenly.
+    /// `spread`: varies from tick to tick within the lower quarter of the sequence's range, so that IDs
+    /// issued at a low rate do not all end in the same bits and `id % n` distributes them evenly over shards.
     #[default]
     Spread,
 }
@@ -36,7 +36,8 @@ impl FromStr for SequenceStart {
     }
 }
 
-/// How far IDs may be from the clock. It belongs to the cursor: all that share one have the same.
+/// How far IDs may be from the clock. The tolerance belongs to the cursor: all Snowflakes that share a cursor
+/// have the same one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tolerance {
     pub(crate) max_backward_ms: u32,
@@ -44,7 +45,7 @@ pub(crate) struct Tolerance {
 }
 
 impl Tolerance {
-    /// An error for a tolerance other than the `first`, with which the cursor was made.
+    /// Returns an error if this tolerance differs from `first`, with which the cursor was created.
     pub(crate) fn check_same(self, first: Self) -> Result<(), Error> {
         for (option, value, first) in [
             ("max_backward_ms", self.max_backward_ms, first.max_backward_ms),
@@ -66,7 +67,7 @@ impl Tolerance {
     }
 }
 
-/// What decides a step, in ticks: everything about a Snowflake but its node's bits.
+/// The parameters of a step, in ticks: everything about a Snowflake except its node's bits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rule {
     epoch_ms: u64,
@@ -79,33 +80,34 @@ pub(crate) struct Rule {
     node: u64,
 }
 
-/// Slots to take: `first` to `last`, all of them.
+/// Slots to take: all from `first` to `last`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) first: u64,
     pub(crate) last: u64,
-    /// The clock has stepped back, by no more than is tolerated.
+    /// True if the clock has stepped back by no more than is tolerated.
     pub(crate) rolled_back: bool,
 }
 
-/// Slots that were taken.
+/// Slots that have been taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) run: Run,
-    /// The bits of the node that they are of, in their place: a lease may bring another node for later ones.
+    /// The bits of the slots' node, at their positions. With a lease, later slots may have another node.
     pub(crate) placed_node: u64,
 }
 
-/// Why no slot can be taken now.
+/// The reason why no slot can be taken now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// The clock is before the epoch or past the last tick.
     OutOfRange,
-    /// The next slot would lie past the last tick.
+    /// The next slot would be past the last tick.
     Ended,
-    /// The clock is further back than is tolerated.
+    /// The clock is further back than tolerated.
     Backwards { behind_ms: u64, retry_at_ms: u64 },
-    /// A slot comes free when the clock reaches `retry_at_ms`. `behind_ms`: the clock has stepped back.
+    /// A slot becomes free when the clock reaches `retry_at_ms`. `behind_ms` is set if the clock has stepped
+    /// back.
     Exhausted { behind_ms: Option<u64>, retry_at_ms: u64 },
 }
 
@@ -123,13 +125,13 @@ impl Rule {
         }
     }
 
-    /// The same for another node.
+    /// Returns the same rule for another node.
     pub(crate) const fn of_node(self, node: u64) -> Self {
         Self { node, ..self }
     }
 
-    /// The slots that a caller that wants `count` (at least 1) may take, if the cursor was at `last` before the
-    /// clock gave `now_ms`.
+    /// Returns the slots that a caller who wants `count` slots (at least 1) may take, if the cursor was at
+    /// `last` before the clock returned `now_ms`.
     #[inline(always)]
     pub(crate) fn step(&self, last: u64, now_ms: i64, count: u64) -> Result<Run, Stop> {
         let last_tick = last >> self.sequence_bits;
@@ -151,37 +153,39 @@ impl Rule {
         if tick > horizon && tick != last_tick {
             return Err(self.exhausted(last, tick, now_ms));
         }
-        // The rule holds for every slot up to the end of the furthest tick it allows.
+        // The rule allows every slot up to the end of the furthest tick it allows.
         let end = horizon.max(tick).min(self.last_tick) << self.sequence_bits | ones(self.sequence_bits);
         Ok(Run { first, last: end.min(first.saturating_add(count - 1)), rolled_back })
     }
 
-    /// The slot after `last`, if it is in the clock's own tick: then [`step`](Self::step) gives it too, whatever the
-    /// options are. Only for a `last` below the layout's last slot: the caller compares it with a [`Limit`](crate::limit::Limit).
+    /// Returns the slot after `last` if it is in the clock's current tick. [`step`](Self::step) would then
+    /// return it too, whatever the options are. `last` must be below the layout's last slot: the caller
+    /// compares it with a [`Limit`](crate::limit::Limit).
     #[inline(always)]
     pub(crate) const fn next_in_tick(&self, last: u64, now_ms: i64) -> Option<u64> {
         let next = last.wrapping_add(1);
         let start_ms = self.tick_of(next).wrapping_mul(self.tick_ms).wrapping_add(self.epoch_ms);
-        // Every tick ends by 2^63 ms, and a time before 1970 is 2^63 or more here, so it is not in the tick.
+        // Every tick ends by 2^63 ms, and a time before 1970 is 2^63 or more here, so such a time is in no
+        // tick.
         #[expect(clippy::cast_sign_loss, reason = "modulo 2^64")]
         let since_ms = (now_ms as u64).wrapping_sub(start_ms);
         if since_ms < self.tick_ms { Some(next) } else { None }
     }
 
-    /// The run of a cursor that has issued nothing yet, where the rule allows `run`: it begins in the same tick, and as in
-    /// a fresh one.
+    /// Returns the run of a cursor that has not issued anything yet, if the rule allows `run`. It starts in
+    /// the same tick, at the sequence number of a fresh tick.
     pub(crate) fn first_run(&self, run: Run) -> Run {
         let first = self.fresh(self.tick_of(run.first)).max(run.first);
         Run { first, last: first.saturating_add(run.last - run.first).min(self.end_of_tick(first)), ..run }
     }
 
-    /// The tick of an instant, if the layout reaches it.
+    /// Returns the tick of an instant, if the instant is within the layout.
     #[inline(always)]
     pub(crate) fn tick_at(&self, now_ms: i64) -> Option<u64> {
         self.tick_near(0, now_ms)
     }
 
-    /// The same, without a division if it is `likely`, or ticks have 1 ms.
+    /// Does the same, without a division if the tick is `likely` or ticks last 1 ms.
     #[inline(always)]
     fn tick_near(&self, likely: u64, now_ms: i64) -> Option<u64> {
         let after = u64::try_from(now_ms).ok()?.checked_sub(self.epoch_ms)?;
@@ -204,13 +208,13 @@ impl Rule {
 
     /// The Unix ms at which a tick begins.
     pub(crate) const fn start_ms(&self, tick: u64) -> u64 {
-        // Ticks a step names lie at most one past the layout's last, which ends before 2^63; those of a cursor that was
-        // disowned may lie anywhere, and their start is not used.
+        // Ticks named by a step are at most one past the layout's last, which ends before 2^63. The ticks of
+        // a disowned cursor can be anywhere, but their start is not used.
         self.epoch_ms.saturating_add(tick.saturating_mul(self.tick_ms))
     }
 
-    /// The cursor of a node whose ticks up to `now_ms`, and `ahead` more, may have been used by a process
-    /// before this one.
+    /// Returns the cursor of a node when an earlier process may have used its ticks up to `now_ms`, plus
+    /// `ahead` more.
     #[inline(never)]
     pub(crate) fn used_up_to(&self, now_ms: i64) -> u64 {
         match self.tick_at(now_ms) {
@@ -218,7 +222,7 @@ impl Rule {
                 let tick = now.saturating_add(self.ahead).min(self.last_tick);
                 tick << self.sequence_bits | ones(self.sequence_bits)
             }
-            // Nothing is issued there; before the epoch, nothing was.
+            // Nothing is issued past the end, and nothing was issued before the epoch.
             None => 0,
         }
     }
@@ -232,17 +236,17 @@ impl Rule {
         self.tick_ms
     }
 
-    /// The last slot of a slot's tick.
+    /// Returns the last slot of the tick that contains `slot`.
     pub(crate) const fn end_of_tick(&self, slot: u64) -> u64 {
         slot | ones(self.sequence_bits)
     }
 
-    /// By how much a slot lies further ahead of the clock than `max_ahead_ms` explains.
+    /// Returns how much further a slot is ahead of the clock than `max_ahead_ms` explains.
     pub(crate) fn lead_ms(&self, slot: u64, now_ms: i64) -> u64 {
         self.behind_ms(self.tick_of(slot), now_ms)
     }
 
-    /// When the tick after a slot's can be issued in, in Unix ms.
+    /// Returns the time from which the tick after the slot's tick can be used, in Unix ms.
     pub(crate) fn passed_at_ms(&self, slot: u64) -> u64 {
         self.start_ms(self.tick_of(slot).saturating_add(1).saturating_sub(self.ahead))
     }
@@ -279,13 +283,13 @@ impl Rule {
         Stop::Exhausted { behind_ms: (behind_ms > 0).then_some(behind_ms), retry_at_ms }
     }
 
-    /// How far the clock is before the first tick in which `last_tick` is not a step back.
+    /// Returns how far the clock is before the first tick in which `last_tick` does not count as a step back.
     fn behind_ms(&self, last_tick: u64, now_ms: i64) -> u64 {
         ms_until(now_ms, self.start_ms(last_tick.saturating_sub(self.ahead)))
     }
 }
 
-/// From `now_ms` to `target_ms`; 0 where that has passed.
+/// Returns the ms from `now_ms` to `target_ms`, or 0 if that time has passed.
 pub(crate) fn ms_until(now_ms: i64, target_ms: u64) -> u64 {
     match u64::try_from(now_ms) {
         Ok(now_ms) => target_ms.saturating_sub(now_ms),
@@ -308,7 +312,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever the layout, the options and the clock are.
+        /// Holds for all layouts, options and clocks.
         #[test]
         fn the_next_slot_of_the_tick_is_the_rules(
             (timestamp_bits, sequence_bits) in (1_u32..=63, 1_u32..=32).prop_filter("64 bits", |(t, s)| t + s <= 64),
