@@ -1,4 +1,4 @@
-//! The Snowflake: the cursor's rule with a clock, a layout and waiting around it.
+//! The Snowflake: combines the cursor's rule with a clock, a layout and waiting.
 
 use core::fmt;
 
@@ -50,13 +50,13 @@ pub use words::Words;
 
 /// Issues unique, time-ordered 64-bit IDs.
 ///
-/// It is shared between threads by reference, without a lock. ([`into_local`](Self::into_local) makes one for a single
-/// owner.)
+/// Threads share a Snowflake by reference, without a lock. For a single owner,
+/// [`into_local`](Self::into_local) is faster.
 ///
-/// Two Snowflakes of one process share one cursor, so that neither repeats the other's IDs, if they have the same epoch
-/// and tick, the same places and widths of timestamp and sequence, and the same node bits, whatever their layouts are
-/// called. Layouts that split the bits differently are separate systems, whose IDs may be equal. A Snowflake on a
-/// caller's clock has its own cursor.
+/// Two Snowflakes in a process share one cursor, so that neither repeats the other's IDs, if they have the
+/// same epoch and tick, the same positions and widths of timestamp and sequence, and the same node bits. The
+/// names of the layouts do not matter. Layouts that split the bits differently are separate systems, whose
+/// IDs may be equal. A Snowflake on a caller's clock has a separate cursor.
 ///
 /// ```
 /// use polyflake::Snowflake;
@@ -71,7 +71,7 @@ pub use words::Words;
 /// ```
 pub struct Snowflake<C = BuiltinClock> {
     rule: Rule,
-    /// The node's bits in their place, and the node. A lease may change them.
+    /// The node's bits at their positions, and the node. A lease may change both.
     placed_node: AtomicU64,
     node: AtomicU64,
     timestamp_shift: u32,
@@ -80,7 +80,8 @@ pub struct Snowflake<C = BuiltinClock> {
     sequence_mask: u64,
     max_wait_ms: u32,
     max_backward_ms: u32,
-    /// In the process's registry or in a state file. `None`: the clock is the caller's, and the cursor is `own`.
+    /// The cursor in the process's registry or in a state file. If `None`, the clock is the caller's, and the
+    /// cursor is `own`.
     shared: Option<&'static Cursor>,
     own: Cursor,
     state_file: Option<&'static StateFile>,
@@ -92,16 +93,16 @@ pub struct Snowflake<C = BuiltinClock> {
 }
 
 impl Snowflake {
-    /// The options of a new Snowflake, at their defaults.
+    /// Returns the options for a new Snowflake, with their defaults.
     pub fn builder() -> Options {
         Options::default()
     }
 }
 
 impl<C> Snowflake<C> {
-    /// Ends this Snowflake: from now on every call fails with `closed`, and so do calls that are waiting. A call that
-    /// already has its slots returns them. Other Snowflakes on the same cursor continue, and the cursor stays with the
-    /// process, as does its state file. Dropping a Snowflake does not affect others either.
+    /// Closes this Snowflake: from now on every call fails with `closed`, including calls that are waiting. A
+    /// call that has already taken its slots returns them. Other Snowflakes on the same cursor continue, and
+    /// the process keeps the cursor and its state file. Dropping a Snowflake does not affect others either.
     ///
     /// ```
     /// use polyflake::{ErrorCode, Snowflake};
@@ -117,7 +118,8 @@ impl<C> Snowflake<C> {
         }
     }
 
-    /// As [`close`](Self::close), without waiting: what may wait for a lease's store is returned, for another thread.
+    /// Does the same as [`close`](Self::close), but returns the part that may wait for a lease's store, to
+    /// run on another thread.
     #[cfg(feature = "std")]
     #[doc(hidden)]
     pub fn close_later(&self) -> Option<GiveBack> {
@@ -130,14 +132,15 @@ impl<C> Snowflake<C> {
         &self.layout
     }
 
-    /// All node fields joined, from the highest to the lowest.
+    /// The values of all node fields joined into one number, from the highest field to the lowest.
     ///
-    /// With a lease it may change, when the lease was lost: it is the node of the last ID, or of the next one.
+    /// With a lease, the node may change after the lease was lost. This is the node of the last ID, or of the
+    /// next one.
     pub fn node(&self) -> u64 {
         self.lease.as_ref().and_then(LeaseUse::node).unwrap_or_else(|| self.node.load(Ordering::Relaxed))
     }
 
-    /// The longest that a call waits, in ms.
+    /// The longest wait of a call, in ms.
     #[doc(hidden)]
     pub const fn max_wait_ms(&self) -> u32 {
         self.max_wait_ms
@@ -148,11 +151,11 @@ impl<C> Snowflake<C> {
         &self.clock
     }
 
-    /// Takes an ID apart by this Snowflake's layout.
+    /// Decodes an ID with this Snowflake's layout.
     ///
     /// # Errors
     ///
-    /// `invalid_id` if the ID is outside the layout.
+    /// `invalid_id` if the ID does not fit the layout.
     pub fn decode(&self, id: impl Into<Number>) -> Result<Decoded, Error> {
         self.layout.decode(id)
     }
@@ -178,16 +181,16 @@ impl<C> Snowflake<C> {
         self.placed_node.load(Ordering::Relaxed)
     }
 
-    /// The rule for the node that this Snowflake has now.
+    /// Returns the rule for this Snowflake's current node.
     #[inline]
     fn present_rule(&self) -> Rule {
-        // Without `std` there are no leases.
+        // Leases need `std`.
         if cfg!(feature = "std") { self.rule.of_node(self.node.load(Ordering::Relaxed)) } else { self.rule }
     }
 }
 
 impl<C: Clock> Snowflake<C> {
-    /// The next ID, or an error at once if there is none yet.
+    /// Returns the next ID, or an error at once if none is available yet.
     ///
     /// # Errors
     ///
@@ -200,26 +203,27 @@ impl<C: Clock> Snowflake<C> {
 
 #[cfg(feature = "std")]
 impl<C: Clock> Snowflake<C> {
-    /// The next ID. If the tick's sequence is used up, it waits, for at most `max_wait_ms` of real time.
+    /// Returns the next ID. If the tick's sequence is used up, this waits for up to `max_wait_ms` of real
+    /// time.
     ///
     /// # Errors
     ///
-    /// - `sequence_exhausted` if that wait was not enough.
-    /// - `clock_moved_backwards` if the clock has stepped back and the wait was not enough. After a step back by more
-    ///   than `max_backward_ms` it does not wait.
+    /// - `sequence_exhausted` if no ID became available during that wait.
+    /// - `clock_moved_backwards` if the clock has stepped back and did not catch up during that wait. After a
+    ///   step back by more than `max_backward_ms` this does not wait.
     /// - `time_out_of_range` before the layout's epoch and after its end.
     /// - `clock_failed` if the caller's clock returned an error.
-    /// - `forked` in a child of the process that made it, without a state file.
+    /// - `forked` in a child of the process that built the Snowflake, without a state file.
     /// - `state_file` if the state file was moved or deleted, or cannot be written.
     /// - `closed` after [`close`](Self::close).
     #[inline]
     pub fn next_id(&self) -> Result<u64, Error> {
-        // As `next_id_with`, but for the wait, which is made only if there is one.
+        // The same as `next_id_with`, except that the `ThreadWait` is created only if the call has to wait.
         self.poll_next_id().or_else(|blocked| self.next_id_after(blocked, &mut ThreadWait::new()))
     }
 
-    /// Fills `ids`, waiting for at most `max_wait_ms` of real time between two runs. An error part-way loses the
-    /// IDs already written: they are not issued again.
+    /// Fills `ids`, and waits for up to `max_wait_ms` of real time between two runs. If an error occurs
+    /// part-way, the IDs already written are lost: they are not issued again.
     ///
     /// # Errors
     ///
@@ -228,11 +232,11 @@ impl<C: Clock> Snowflake<C> {
         self.fill_with(ids, &mut ThreadWait::new())
     }
 
-    /// The next `n` IDs, 1 to [`MAX_BATCH`] of them.
+    /// Returns the next `n` IDs, where `n` is 1 to [`MAX_BATCH`].
     ///
     /// # Errors
     ///
-    /// As for [`fill`](Self::fill); `invalid_option` for another `n`.
+    /// As for [`fill`](Self::fill), and `invalid_option` for any other `n`.
     pub fn next_ids(&self, n: impl Into<Number>) -> Result<std::vec::Vec<u64>, Error> {
         let mut ids = std::vec![0; batch_size(n)?];
         self.fill(&mut ids)?;
