@@ -1,4 +1,4 @@
-//! IDs as text, in the formats of the field.
+//! IDs as text, in several widely used formats.
 
 use core::fmt;
 use core::ops::Deref;
@@ -7,7 +7,7 @@ use core::str::FromStr;
 use crate::error::{Error, ErrorCode, Value, error};
 use crate::word::{OwnedWord, at};
 
-/// A way to write an ID as text.
+/// A format in which an ID is written as text.
 ///
 /// | format | digits | written | reads |
 /// |---|---|---|---|
@@ -21,15 +21,16 @@ use crate::word::{OwnedWord, at};
 /// | `bwmarrin-base32` | ybndrfg8ejkmcpqxot1uwisza345h769 | 1 to 13 digits | the same |
 /// | `bwmarrin-base58` | 1-9a-zA-Z without l I O | 1 to 11 digits | the same |
 ///
-/// Reading takes fewer digits too (not in a `uuid`), and leading zeros up to the format's longest text.
+/// Reading also accepts fewer digits (except for `uuid`), and leading zeros up to the length of the format's
+/// longest text.
 ///
-/// A `uuid` has the ID in the highest bits that version 8 of
-/// [RFC 9562](https://www.rfc-editor.org/rfc/rfc9562#name-uuid-version-8) leaves free, and 0 in the other 58. Reading refuses
-/// every other UUID.
+/// A `uuid` stores the ID in the highest bits that version 8 of [RFC
+/// 9562](https://www.rfc-editor.org/rfc/rfc9562#name-uuid-version-8) leaves free, and 0 in the other 58.
+/// Reading refuses all other UUIDs.
 ///
-/// The last two are what `Base32()` and `Base58()` of the Go package
-/// [`bwmarrin/snowflake`](https://github.com/bwmarrin/snowflake) write. No text says which of two alphabets it is in:
-/// `base58` reads a `bwmarrin-base58` as another ID, without an error.
+/// The last two are the formats of `Base32()` and `Base58()` in the Go package
+/// [`bwmarrin/snowflake`](https://github.com/bwmarrin/snowflake). A text does not tell which alphabet it
+/// uses: `base58` reads a `bwmarrin-base58` text as a different ID, without an error.
 ///
 /// ```
 /// use polyflake::Format;
@@ -48,13 +49,13 @@ pub enum Format {
     Decimal,
     /// Lower-case hexadecimal.
     Hex,
-    /// Crockford's base 32, 13 digits.
+    /// Crockford's base 32, always 13 digits.
     Base32,
     /// Digits 0-9a-z.
     Base36,
     /// Bitcoin's base 58.
     Base58,
-    /// Digits 0-9A-Za-z, 11 of them.
+    /// Digits 0-9A-Za-z, always 11 of them.
     Base62,
     /// A UUID of version 8.
     Uuid,
@@ -65,7 +66,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Every format.
+    /// All formats.
     pub const ALL: [Self; 9] = [
         Self::Decimal,
         Self::Hex,
@@ -93,7 +94,7 @@ impl Format {
         }
     }
 
-    /// The digits, from 0 up.
+    /// The digits, in the order of their values.
     pub const fn alphabet(self) -> &'static str {
         match self {
             Self::Decimal => "0123456789",
@@ -110,7 +111,7 @@ impl Format {
         }
     }
 
-    /// How many characters the longest ID takes.
+    /// The number of characters in the longest text.
     pub const fn max_len(self) -> usize {
         match self {
             Self::Decimal => 20,
@@ -121,7 +122,7 @@ impl Format {
         }
     }
 
-    /// Whether every ID is written with all `max_len` characters, so that texts sort as their IDs do.
+    /// Returns true if every ID is written with `max_len` characters, so that texts sort as their IDs do.
     pub const fn sorts(self) -> bool {
         matches!(self, Self::Base32 | Self::Base62 | Self::Uuid)
     }
@@ -144,8 +145,8 @@ impl Format {
         text
     }
 
-    /// What is above the last digit, and that digit. By constants, which processors do with a multiplication: a division
-    /// takes ten times as long on some.
+    /// Splits off the last digit, and returns the rest and that digit. The divisors are constants, which
+    /// compile to a multiplication: on some processors a division takes ten times as long.
     const fn split(self, id: u64, base: u64) -> (u64, u64) {
         match self {
             Self::Decimal => (id / 10, id % 10),
@@ -163,8 +164,8 @@ impl Format {
     ///
     /// # Errors
     ///
-    /// `invalid_id`, with the position (counted from 1) of the first character that is not a digit, is one too many,
-    /// takes the number past 64 bits, or is in no ID's `uuid`.
+    /// `invalid_id`, with the position (counted from 1) of the first character that is not a digit, is one
+    /// too many, makes the number exceed 64 bits, or does not occur there in the `uuid` of any ID.
     pub fn read(self, text: &str) -> Result<u64, Error> {
         let mut id = 0_u64;
         let mut length = 0;
@@ -195,7 +196,8 @@ impl Format {
         Ok(id)
     }
 
-    /// The digits that may be at an index, from 0 up: how many they are is the base there.
+    /// The digits that are valid at `index`, in the order of their values. Their number is the base at that
+    /// position.
     #[doc(hidden)]
     pub const fn digits_at(self, index: usize) -> &'static str {
         match self {
@@ -245,7 +247,7 @@ impl Format {
         )
     }
 
-    /// The character that this one is read as.
+    /// Returns the character that `character` is read as.
     #[doc(hidden)]
     pub const fn plain(self, character: char) -> char {
         match self {
@@ -274,7 +276,7 @@ impl fmt::Display for Format {
 impl FromStr for Format {
     type Err = Error;
 
-    /// Reads the format's name. Any other name is `invalid_option`.
+    /// Parses the format's name. Any other name is `invalid_option`.
     fn from_str(name: &str) -> Result<Self, Error> {
         Self::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| {
             error!(
@@ -287,20 +289,21 @@ impl FromStr for Format {
     }
 }
 
-/// The characters of an ID's UUID. `x`, `v` and `r` have the bits of the ID, from the highest down (see [`uuid_digits`]), so
-/// that these UUIDs sort as the IDs do. The 58 bits that are left are 0: that is enough to tell them from the UUIDs of others,
-/// few of which end so.
+/// The characters of an ID's UUID. `x`, `v` and `r` hold the bits of the ID, from the highest down (see
+/// [`uuid_digits`]), so that these UUIDs sort as the IDs do. The other 58 bits are 0, which is enough to tell
+/// them from other UUIDs: few of those end in this way.
 const UUID: &[u8; LONGEST] = b"xxxxxxxx-xxxx-8xxx-vr00-000000000000";
 
-/// The digits that may be where [`UUID`] has this character, from 0 up. Where there is only one, it has no bit of the ID.
+/// The digits that are valid for this character of [`UUID`], in the order of their values. A single digit
+/// holds no bit of the ID.
 const fn uuid_digits(place: Option<u8>) -> &'static str {
     match place {
         Some(b'-') => "-",
         Some(b'8') => "8",
         Some(b'0') => "0",
-        // The two bits of the variant, which are 10, and two of the ID.
+        // The two bits of the variant, which are 10, and two bits of the ID.
         Some(b'v') => "89ab",
-        // The last two of the ID, and two that are 0.
+        // The last two bits of the ID, and two zero bits.
         Some(b'r') => "048c",
         _ => Format::Hex.alphabet(),
     }
@@ -308,7 +311,7 @@ const fn uuid_digits(place: Option<u8>) -> &'static str {
 
 const LONGEST: usize = 36;
 
-/// An ID written by [`Format::write`]: text without an allocation. It derefs to `str`.
+/// An ID written by [`Format::write`], stored without an allocation. It derefs to `str`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Text {
     bytes: [u8; LONGEST],
@@ -355,7 +358,7 @@ mod tests {
 
     #[test]
     fn texts_of_bwmarrins_snowflake() {
-        // Written by its v0.3.0.
+        // Written by v0.3.0 of that package.
         for (id, base32, base58) in [
             (0, "y", "1"),
             (31, "9", "x"),
@@ -372,7 +375,7 @@ mod tests {
             assert_eq!(Format::BwmarrinBase32.read(base32), Ok(id));
             assert_eq!(Format::BwmarrinBase58.read(base58), Ok(id));
         }
-        // The reason for these formats: another alphabet reads the same text as another ID.
+        // The reason for these formats: another alphabet reads the same text as a different ID.
         assert_eq!(Format::Base58.read("5W3VRzXSrFo"), Ok(1_938_937_832_172_948_902));
         assert_eq!(Format::Base32.read("b49dgrs9wghoo"), Ok(12_836_860_678_745_113_600));
     }

@@ -1,28 +1,30 @@
-//! How a call waits for the clock.
+//! Waiting for the clock.
 
 use core::time::Duration;
 
 use crate::error::Error;
 
-/// How a call waits for the clock: real time, and a pause. With `std` there is [`ThreadWait`](crate::ThreadWait); an
-/// interpreter that must see to signals, or a system without threads, brings its own.
+/// How a call waits for the clock: a timer and a pause. With `std`, use [`ThreadWait`](crate::ThreadWait). An
+/// interpreter that must handle signals, or a system without threads, supplies a different implementation.
 pub trait Wait {
-    /// What ends a call: Polyflake's error, or whatever interrupts a pause.
+    /// The error that ends a call: Polyflake's error, or the reason why a pause was interrupted.
     type Error: From<Error>;
 
-    /// Real time since the first call of this method: monotonic, whatever the wall clock does.
+    /// Returns the real time since this method was first called. It is monotonic, whatever the wall clock
+    /// does.
     fn elapsed(&mut self) -> Duration;
 
-    /// Lets about `pause` pass. A pause of zero only asks whether the call must end: it waits for others that wait for the
-    /// same cursor.
+    /// Lets roughly `pause` pass. A pause of zero only asks whether the call must end, while the call waits
+    /// for others that are waiting for the same cursor.
     ///
     /// # Errors
     ///
-    /// Why the call must end.
+    /// The reason why the call must end.
     fn pause(&mut self, pause: Duration) -> Result<(), Self::Error>;
 
-    /// Runs `work`, which blocks: it writes to a disk, or waits until another call wakes it, for at most 50 ms. A caller that
-    /// holds a lock which others need (an interpreter's) releases it for that long. By default it just runs it.
+    /// Runs `work`, which blocks for up to 50 ms: it writes to a disk, or waits until another call wakes it.
+    /// A caller that holds a lock that others need (such as an interpreter's) releases it for that time. The
+    /// default just runs `work`.
     fn block_on(&mut self, work: &mut (dyn FnMut() + Send)) {
         work();
     }

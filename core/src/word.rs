@@ -1,8 +1,9 @@
-//! Pieces of text that a message shows: a caller's words, cut where they are long, and numbers.
+//! The pieces of text in a message: a caller's words, cut if they are long, and numbers.
 
 use core::fmt;
 
-/// A text of somebody else's as it can be shown anywhere: each [hidden](is_hidden) character as its number, such as `\u{1b}`.
+/// A text from outside that is safe to show anywhere: each [hidden](is_hidden) character is replaced by its
+/// number, such as `\u{1b}`.
 #[derive(Debug, Clone, Copy)]
 pub struct Shown<'a>(pub &'a str);
 
@@ -12,9 +13,10 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// What a terminal or a browser acts on instead of showing it, and what shows nothing: control characters, what turns the
-/// direction of writing around, separators of lines, and what Unicode calls default ignorable. The selectors of a picture's form,
-/// U+FE00 to U+FE0F, stay: a heart needs one to be red.
+/// Returns true for characters that a terminal or a browser acts on instead of showing, and for invisible
+/// ones: control characters, characters that change the direction of writing, line separators, and those that
+/// Unicode calls default ignorable. The variation selectors U+FE00 to U+FE0F are not hidden, since a heart
+/// needs one to be red.
 pub const fn is_hidden(character: char) -> bool {
     matches!(
         character,
@@ -49,7 +51,7 @@ fn write_shown(out: &mut Out<'_>, text: &str) {
     }
 }
 
-/// A piece of text. Where it was longer, it ends in `…` when it is shown.
+/// A piece of text. If it was cut, it is shown with a `…` at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Word<'a> {
     bytes: &'a [u8],
@@ -57,18 +59,18 @@ pub(crate) struct Word<'a> {
 }
 
 impl<'a> Word<'a> {
-    /// The most bytes of a caller's word that a message shows.
+    /// The maximum number of bytes of a caller's word in a message.
     pub(crate) const MAX: usize = 40;
-    /// The most bytes of a path.
+    /// The maximum number of bytes of a path.
     #[cfg(feature = "std")]
     const MAX_PATH: usize = 68;
 
-    /// A caller's text.
+    /// Creates a word from a caller's text.
     pub(crate) const fn new(text: &'a [u8]) -> Self {
         Self::cut(text, Self::MAX)
     }
 
-    /// A text of ours, of any length.
+    /// Creates a word from a text of any length by Polyflake.
     pub(crate) const fn whole(text: &'a str) -> Self {
         Self { bytes: text.as_bytes(), is_cut: false }
     }
@@ -93,12 +95,13 @@ impl<'a> Word<'a> {
         self.is_cut
     }
 
-    /// A piece of a text that was cut before.
+    /// Creates a piece of a text that was cut before.
     pub(crate) const fn piece(bytes: &'a [u8], is_cut: bool) -> Self {
         Self { bytes, is_cut }
     }
 
-    /// As text: what is not UTF-8 as U+FFFD, and [hidden](is_hidden) characters as their numbers.
+    /// Writes the word as text, with U+FFFD for invalid UTF-8 and the numbers of [hidden](is_hidden)
+    /// characters.
     pub(crate) fn write_to(&self, out: &mut Out<'_>) {
         let mut rest = self.bytes;
         while !rest.is_empty() {
@@ -113,7 +116,7 @@ impl<'a> Word<'a> {
             write_shown(out, valid);
             let has_invalid = length > valid.len();
             rest = rest.get(length..).unwrap_or_default();
-            // A character cut in two at the end is part of what `…` stands for.
+            // A character that was cut in two at the end is part of what `…` replaces.
             if has_invalid && !(self.is_cut && rest.is_empty()) {
                 write_character(out, char::REPLACEMENT_CHARACTER);
             }
@@ -154,14 +157,14 @@ impl<const N: usize> OwnedWord<N> {
         }
     }
 
-    /// Whether it is all of this text.
+    /// Returns true if the word is exactly this text, and was not cut.
     pub(crate) fn is(&self, text: &[u8]) -> bool {
         self.word() == Word { bytes: text, is_cut: false }
     }
 }
 
 impl OwnedWord {
-    /// A character as it is if it can be told from others, else as its number, such as `\u{200b}`.
+    /// Returns a character unchanged if it is easy to recognize, otherwise as its number, such as `\u{200b}`.
     pub(crate) fn escaped(character: char) -> Self {
         let mut escaped = Self::EMPTY;
         if character.is_ascii_graphic() || character == ' ' {
@@ -176,7 +179,7 @@ impl OwnedWord {
 }
 
 impl<const N: usize> fmt::Write for OwnedWord<N> {
-    /// Cuts, and never fails.
+    /// Cuts what does not fit. Never fails.
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.push(text.as_bytes());
         Ok(())
@@ -208,7 +211,7 @@ impl Digits {
         digits
     }
 
-    /// The digits, after a sign.
+    /// Returns the digits, preceded by `sign`.
     pub(crate) const fn owned(&self, sign: &str) -> OwnedWord {
         let mut word = OwnedWord::new(sign.as_bytes());
         word.push(self.word().bytes);
@@ -223,10 +226,10 @@ impl Digits {
     }
 }
 
-/// Where pieces of a text go, one after the other.
+/// A sink for the pieces of a text, in order.
 pub(crate) type Out<'a> = dyn FnMut(&str) + 'a;
 
-/// A `Display` from pieces of text.
+/// Implements `Display` from pieces of text.
 pub(crate) fn display(f: &mut fmt::Formatter<'_>, write: impl FnOnce(&mut Out<'_>)) -> fmt::Result {
     let mut outcome = Ok(());
     write(&mut |piece| {
@@ -245,19 +248,19 @@ pub(crate) fn write_u64(out: &mut Out<'_>, number: u64) {
     Digits::of(number).word().write_to(out);
 }
 
-/// Writes text with the names of options in it (`max_wait_ms`) as JavaScript has them (`maxWaitMs`).
+/// Writes a text, with the option names in it (`max_wait_ms`) as JavaScript spells them (`maxWaitMs`).
 pub(crate) fn write_camel_case(out: &mut Out<'_>, text: &str) {
     camel_case(text).for_each(|letter| write_character(out, letter));
 }
 
-/// The characters of a text, with `max_wait_ms` as `maxWaitMs`.
+/// Returns the characters of a text, with `max_wait_ms` as `maxWaitMs`.
 pub(crate) fn camel_case(text: &str) -> impl Iterator<Item = char> {
     let mut last = ' ';
     text.char_indices().filter_map(move |(at, character)| {
         let before = core::mem::replace(&mut last, character);
         match (before, character) {
             ('_', _) => Some(character.to_ascii_uppercase()),
-            // Only between two words of a name, not at the end of `pfk_`.
+            // An underscore is dropped only between two words of a name, not at the end of `pfk_`.
             (_, '_') if before.is_ascii_lowercase() && is_lowercase(text, at + 1) => None,
             _ => Some(character),
         }
@@ -268,7 +271,8 @@ fn is_lowercase(text: &str, at: usize) -> bool {
     text.as_bytes().get(at).is_some_and(u8::is_ascii_lowercase)
 }
 
-/// Copies text into `bytes` from `start` on, as far as there is room: gives where it ends, and whether it was cut.
+/// Copies as much of the text as fits into `bytes`, from `start` on. Returns the end of the copy, and whether
+/// the text was cut.
 pub(crate) const fn copy(bytes: &mut [u8], start: usize, mut text: &[u8]) -> (usize, bool) {
     let mut end = start;
     while let Some((byte, rest)) = text.split_first() {
@@ -282,13 +286,14 @@ pub(crate) const fn copy(bytes: &mut [u8], start: usize, mut text: &[u8]) -> (us
     (end, false)
 }
 
-/// A length within an array of fewer than 256 bytes.
+/// Converts a length within an array of fewer than 256 bytes.
 #[expect(clippy::cast_possible_truncation, reason = "the arrays are shorter")]
 pub(crate) const fn narrow(length: usize) -> u8 {
     length as u8
 }
 
-/// `slots[index] = value`, for `const fn`, where `get_mut` cannot be called yet. Past the end it does nothing.
+/// `slots[index] = value`, for `const fn`, where `get_mut` cannot be called yet. Does nothing if `index` is
+/// past the end.
 pub(crate) const fn put<T: Copy>(slots: &mut [T], index: usize, value: T) {
     if let Some((_, rest)) = slots.split_at_mut_checked(index) {
         if let Some(slot) = rest.first_mut() {
@@ -324,7 +329,7 @@ mod tests {
             ("\u{7f}\u{80}\u{9b}\u{9f}\u{ad}", "\\u{7f}\\u{80}\\u{9b}\\u{9f}\\u{ad}"),
             ("\u{202a}\u{202e}\u{2066}\u{2069}", "\\u{202a}\\u{202e}\\u{2066}\\u{2069}"),
             ("\u{2028}\u{2029}\u{200b}\u{200f}\u{feff}", "\\u{2028}\\u{2029}\\u{200b}\\u{200f}\\u{feff}"),
-            // What people read stays, combining accents included.
+            // Readable characters are kept, including combining accents.
             (
                 "web-1 \"é\" e\u{301} 名 नि نام\u{a0}👍\u{fe0f} \\u{1b}",
                 "web-1 \"é\" e\u{301} 名 नि نام\u{a0}👍\u{fe0f} \\u{1b}",
