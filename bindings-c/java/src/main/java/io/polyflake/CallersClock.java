@@ -12,18 +12,21 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.time.InstantSource;
 
-/** A clock in Java, as the library calls it: {@code polyflake_clock}. It lives as long as the arena. */
+/** A clock in Java, as the library calls it: {@code polyflake_clock}. */
 final class CallersClock {
     private static final FunctionDescriptor FUNCTION = FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS);
 
-    final MemorySegment function;
     private final InstantSource clock;
     // A call and the clock that it reads share a thread, so that each call finds its own failure.
     private final ThreadLocal<Throwable> thrown = new ThreadLocal<>();
 
-    CallersClock(InstantSource clock, Arena arena) {
+    CallersClock(InstantSource clock) {
         this.clock = clock;
-        function = Native.upcall(handle().bindTo(this), FUNCTION, arena);
+    }
+
+    /** The C function, which ends with the arena. It keeps this clock, which therefore must not keep the arena. */
+    MemorySegment function(Arena arena) {
+        return Native.upcall(handle().bindTo(this), FUNCTION, arena);
     }
 
     private static MethodHandle handle() {

@@ -626,9 +626,9 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         private Snowflake make() {
             try (Settings options = new Settings(settings)) {
                 Arena arena = Arena.ofAuto();
-                CallersClock callersClock = clock == null ? null : new CallersClock(clock, arena);
+                CallersClock callersClock = clock == null ? null : new CallersClock(clock);
                 if (callersClock != null) {
-                    options.setClock(callersClock.function);
+                    options.setClock(callersClock.function(arena));
                 }
                 long made = options.make(Native::snowflakeNew,
                         status -> callersClock == null ? null : callersClock.causeOf(status));

@@ -1,0 +1,69 @@
+package io.polyflake;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Instant;
+import java.util.List;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What nothing refers to any more is freed, in a process whose heap is small. */
+class MemoryTest {
+    private static final int ROUNDS = 5;
+    private static final int MADE = 20_000;
+    private static final Path STATUS = Path.of("/proc/self/status");
+
+    /** Says by how many KiB the process has grown since the first round. */
+    static final class Child {
+        private Child() {}
+
+        public static void main(String[] arguments) throws Exception {
+            String key = PublicIds.generateKey(0);
+            long first = 0;
+            for (int round = 0; round < ROUNDS; round++) {
+                for (int n = 0; n < MADE; n++) {
+                    switch (arguments[0]) {
+                        case "snowflakes" -> Snowflake.builder().node(7).build();
+                        case "clocks" -> Snowflake.builder().node(7).clock(Instant::now).build();
+                        case "layouts" -> Layout.of("twitter");
+                        case "public IDs" -> PublicIds.of(key, "order");
+                        default -> throw new IllegalArgumentException(arguments[0]);
+                    }
+                }
+                System.gc();
+                Thread.sleep(100); // for the thread that frees
+                if (round == 0) {
+                    first = residentKib();
+                }
+            }
+            System.out.println(residentKib() - first);
+        }
+
+        private static long residentKib() throws Exception {
+            String line = Files.readAllLines(STATUS).stream().filter(each -> each.startsWith("VmRSS")).findFirst()
+                    .orElseThrow();
+            return Long.parseLong(line.replaceAll("\\D", ""));
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"snowflakes", "clocks", "layouts", "public IDs"})
+    void memoryComesBack(String made) throws Exception {
+        Assumptions.assumeTrue(Files.exists(STATUS), "no " + STATUS);
+        var location = MemoryTest.class.getProtectionDomain().getCodeSource().getLocation();
+        String path = Path.of(Snowflake.class.getProtectionDomain().getCodeSource().getLocation().toURI())
+                + ":" + Path.of(location.toURI());
+        Process process = new ProcessBuilder(List.of(Path.of(System.getProperty("java.home"), "bin/java").toString(),
+                "-Xms48m", "-Xmx48m", "-XX:+UseSerialGC", "-XX:+AlwaysPreTouch", "-cp", path, Child.class.getName(),
+                made))
+                .redirectError(ProcessBuilder.Redirect.DISCARD).start();
+        String grown = new String(process.getInputStream().readAllBytes()).strip();
+        assertEquals(0, process.waitFor());
+        // Without it, 27 MiB at least, for layouts.
+        assertTrue(Long.parseLong(grown) < 16 * 1024, grown + " KiB more");
+    }
+}
