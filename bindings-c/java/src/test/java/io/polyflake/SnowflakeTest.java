@@ -299,6 +299,10 @@ class SnowflakeTest {
         assertEquals(first, builder.build().nextId());
         long other = builder.node(8).build().nextId();
         assertEquals(8, Layout.of("twitter").decode(other).node());
+        // The last node counts, in whichever form.
+        Map<String, Integer> fields = Map.of("datacenter", 1, "worker", 7);
+        assertEquals(39, builder.node(Map.of("datacenter", 2, "worker", 8)).node(fields).build().node());
+        assertEquals(9, builder.node("9").build().node());
     }
 
     @Test
