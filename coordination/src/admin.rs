@@ -54,7 +54,7 @@ enum Refusal {
     Contended,
     /// The counter does not exist.
     NotThere,
-    /// At the moment, the change would do harm or nothing.
+    /// At present, the change would do harm or have no effect.
     No(String),
 }
 

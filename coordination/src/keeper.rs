@@ -422,7 +422,7 @@ impl New {
         });
     }
 
-    /// Tells the calls that depend on a panicked task, and the log. The next call to open begins afresh.
+    /// Tells the calls that depend on a panicked task, and the log. The next call to open starts over.
     fn has_panicked(&self, keeper: &Keeper, store: String) {
         let why = format!("the task that asks {store} panicked; open it again");
         let (kind, node, what) = match self {

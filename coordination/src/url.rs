@@ -31,7 +31,7 @@ const OURS: [&str; 12] = [
     "schema_name",
 ];
 
-/// The drivers' parameters that look like one of Polyflake's.
+/// The drivers' parameters whose names look like Polyflake's.
 const THEIRS: [&str; 2] = ["wait_timeout", "ttl_check_interval"];
 
 /// Finds the name of a registered store, once there is one.

@@ -202,8 +202,8 @@ impl Acquisition {
         self.ask(request)
     }
 
-    /// Picks a random free node whose bound has passed, else a node that was never used, else the free node
-    /// whose bound comes first.
+    /// Picks a random free node whose bound has passed. If there is none, picks a node that was never used,
+    /// or otherwise the free node whose bound comes first.
     fn pick<'a>(
         &self,
         terms: &Terms,

@@ -187,7 +187,7 @@ mod tests {
         fn each_key_counts_up_within_what_was_reserved(acts in acts(), most in 1..20_usize, secret: u64) {
             let mut section = Section::default();
             let mut last: HashMap<u64, u64> = HashMap::new();
-            // These limit the range that may be issued: above the first and up to the second.
+            // The limits of the range that may be issued: above the first and up to the second.
             let (mut above, mut bound) = (0, 0);
             for act in acts {
                 match act {

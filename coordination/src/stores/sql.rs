@@ -130,7 +130,7 @@ pub(super) fn none_of(mut failures: Vec<StoreError>) -> StoreError {
     }
     let texts: Vec<_> = failures.iter().map(StoreError::text).collect();
     let text = texts.join("; ");
-    // If one host may answer later, the address is not wrong.
+    // If one of the hosts may answer later, the address is not wrong.
     if failures.iter().all(|failure| matches!(failure, StoreError::Refused(_))) {
         StoreError::Refused(text)
     } else {

@@ -1,4 +1,4 @@
-//! Works on all stores of a counter: opens, raises and removes it.
+//! Opens, raises and removes a counter on all of its stores.
 //!
 //! The first store decides: a record is created there, and then in the others, in order and under the same
 //! ID. None of these records is complete yet. When all of them exist, each is marked as complete. So two
