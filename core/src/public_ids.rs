@@ -1,24 +1,26 @@
-//! Texts for the outside that hide an ID, and turn back into it without a table.
+//! Public texts that hide an ID, and that can be decoded without a table.
 //!
-//! An ID and a tag of its prefix make one block of 16 bytes, encrypted by AES-128. Therefore:
+//! An ID and a tag derived from its prefix form a block of 16 bytes, which is encrypted with AES-128.
+//! Therefore:
 //!
-//! - AES is a permutation, so an ID has one text under a key and a prefix, and no two IDs share one. Texts of neighbouring
-//!   IDs have nothing in common. Equal IDs have equal texts, on purpose: a text tells nothing else but its prefix and the
-//!   number of its key.
-//! - A change to any bit of the text gives another block, whose tag is right with a chance of 2^-64. So nobody can
-//!   alter a text: one block needs no mode, no nonce and no separate MAC. The number of the key is outside the block; a text under
-//!   another number is read by another key, which again gives a block by chance. That is why two numbers may not have the
-//!   same key.
-//! - The cipher's key and the tag come from the caller's key by AES-CMAC, a pseudo-random function, on messages that begin
-//!   differently: neither tells the other, and the caller's key may serve elsewhere in Polyflake under other messages.
-//! - The prefix is in the tag, not in the cipher's key. So one schedule serves all prefixes of a key, and a text with its
-//!   prefix exchanged has the wrong tag.
-//! - The text is fixed in width, one digit has one value, and numbers from 2^128 on are refused: no two texts are the same
-//!   ID under one key.
+//! - AES is a permutation: an ID has exactly one text for a given key and prefix, and no two IDs share a
+//!   text. The texts of consecutive IDs look unrelated. Equal IDs intentionally have equal texts. A text
+//!   reveals only this, its prefix and the number of its key.
+//! - Changing any bit of the text yields a different block, whose tag is correct with a probability of 2^-64,
+//!   so texts cannot be forged. A single block needs no mode, no nonce and no separate MAC. The number of the
+//!   key is outside the block. If it is changed, a different key decrypts the block, which again yields a
+//!   random block. This is why two key numbers may not have the same key.
+//! - The cipher's key and the tag are derived from the caller's key with AES-CMAC, a pseudo-random function,
+//!   on messages with different beginnings. Neither reveals the other, and Polyflake can use the caller's key
+//!   for other purposes with other messages.
+//! - The prefix affects the tag, not the cipher's key. One key schedule therefore serves all prefixes of a
+//!   key, and a text whose prefix was replaced has the wrong tag.
+//! - Texts have a fixed width, each digit has one value, and numbers from 2^128 on are refused, so under one
+//!   key no two texts decode to the same ID.
 //!
-//! What depends on a secret takes the same time for every secret: the cipher (the `aes` crate uses the processor's
-//! instructions, or bit-slicing without tables), the digits of a key (arithmetic, no table), the comparison of tags
-//! (`subtle`). Everything else depends on texts, which are public.
+//! Operations on secrets take the same time for every secret: the cipher (the `aes` crate uses the
+//! processor's instructions, or bit-slicing without tables), the digits of a key (arithmetic, no table), and
+//! the comparison of tags (`subtle`). All other operations depend only on texts, which are public.
 
 mod base62;
 mod key;
@@ -36,13 +38,13 @@ use crate::error::{Error, error};
 use crate::word::{Digits, OwnedWord};
 pub use key::{PublicIdKey, PublicIdKeyText};
 
-/// Turns IDs into texts for the outside, and back.
+/// Turns IDs into public texts, and back.
 ///
-/// `order_15ShV2…` hides when an ID was made, by which node, and how many there are. Those who have the key can turn it
-/// back, without a table. It authorizes nobody: a text can be passed on.
+/// `order_15ShV2…` hides when an ID was issued, which node issued it, and how many IDs there are. With the
+/// key, the text can be decoded without a table. A text does not authorize anybody: it can be passed on.
 ///
-/// A text is the prefix, `_`, the number of the key as a base62 digit, and 22 base62 digits. Without a prefix there is no
-/// `_`.
+/// A text consists of the prefix, `_`, the number of the key as a base62 digit, and 22 base62 digits. Without
+/// a prefix, the `_` is omitted.
 ///
 /// ```
 /// use polyflake::PublicIds;
@@ -57,8 +59,8 @@ pub use key::{PublicIdKey, PublicIdKeyText};
 /// # Ok::<(), polyflake::Error>(())
 /// ```
 ///
-/// The first key encodes, and each key decodes. To rotate, add the new key last in every process, so that all can decode
-/// its texts; then move it to the front:
+/// The first key encodes, and every key decodes. To rotate keys, first append the new key in every process,
+/// so that all of them can decode its texts. Then move it to the front:
 ///
 /// ```
 /// # use polyflake::{PublicIdKey, PublicIds};
@@ -72,10 +74,10 @@ pub use key::{PublicIdKey, PublicIdKeyText};
 /// # Ok::<(), polyflake::Error>(())
 /// ```
 ///
-/// Building and using it allocate nothing. It takes a few KiB: share it between threads. Dropping it wipes the keys from
-/// memory.
+/// Building and using `PublicIds` does not allocate. A value takes a few KiB, so share it between threads.
+/// Dropping it wipes the keys from memory.
 pub struct PublicIds {
-    /// What every text begins with: the prefix, `_`, and the number of the first key.
+    /// The beginning of every text: the prefix, `_`, and the number of the first key.
     head: PublicText,
     first: Keyed,
     /// The keys that only decode.
@@ -83,24 +85,25 @@ pub struct PublicIds {
 }
 
 impl PublicIds {
-    /// The most keys that it takes. Each takes some hundred bytes, so that its cipher is prepared only once.
+    /// The maximum number of keys. Each takes a few hundred bytes, so that its cipher is prepared only once.
     pub const MAX_KEYS: usize = 16;
-    /// The most characters of a prefix.
+    /// The maximum number of characters in a prefix.
     pub const MAX_PREFIX: usize = 24;
 
-    /// The first key encodes, and each key decodes. The prefix is empty, or words of a-z and 0-9 joined by `_`, the first
-    /// of which begins with a letter.
+    /// Creates the encoder. The first key encodes, and every key decodes. The prefix is empty, or consists of
+    /// words of the characters a-z and 0-9, joined by `_`. The first word begins with a letter.
     ///
     /// # Errors
     ///
-    /// `invalid_option` if `keys` is empty or has more than [`MAX_KEYS`](Self::MAX_KEYS); if two keys have the same number or
-    /// the same bytes; if the prefix has another form, or is `pfk`, which keys begin with. No error shows a key.
+    /// `invalid_option` if `keys` is empty or has more than [`MAX_KEYS`](Self::MAX_KEYS) keys, if two keys
+    /// have the same number or the same bytes, or if the prefix has any other form or is `pfk`, with which
+    /// keys begin. No error shows a key.
     pub fn new(keys: &[PublicIdKey], prefix: &str) -> Result<Self, Error> {
         Self::build(&keys.iter(), prefix)
     }
 
-    /// [`new`](Self::new) with keys as texts. A text may hold several, separated by white space or commas, as in a file or
-    /// an environment variable.
+    /// Does the same as [`new`](Self::new), with keys as texts. A text may hold several keys, separated by
+    /// white space or commas, as in a file or an environment variable.
     ///
     /// # Errors
     ///
@@ -157,23 +160,23 @@ impl PublicIds {
         Ok(Self { head, first: derive(first), rest })
     }
 
-    /// The text of an ID, any of the 2^64. Never fails, never allocates.
+    /// Returns the text of an ID, which can be any of the 2^64. Never fails, never allocates.
     pub fn encode(&self, id: u64) -> PublicText {
         let mut text = self.head;
         text.push(&base62::write(self.first.encipher(id)));
         text
     }
 
-    /// The ID of a text.
+    /// Returns the ID of a text.
     ///
-    /// A text that [`encode`](Self::encode) did not make with this prefix and one of these keys decodes with a chance of
-    /// 2^-64.
+    /// A text that was not made by [`encode`](Self::encode) with this prefix and one of these keys is
+    /// accepted with a probability of 2^-64.
     ///
     /// # Errors
     ///
-    /// `invalid_id`, with what is wrong: another prefix; a character that is not a base62 digit, with its position; too
-    /// few or too many of them; a key that is not among these; more than 128 bits; or only that it is not an ID of this
-    /// prefix under these keys.
+    /// `invalid_id`. The message tells what is wrong: a different prefix; a character that is not a base62
+    /// digit, with its position; too few or too many digits; an unknown key; more than 128 bits; or just that
+    /// the text is not an ID with this prefix under these keys.
     pub fn decode(&self, text: &str) -> Result<u64, Error> {
         let digits = text.as_bytes().strip_prefix(self.start());
         let Some((number, digits)) = digits.and_then(<[u8]>::split_first) else {
@@ -193,12 +196,12 @@ impl PublicIds {
         core::str::from_utf8(prefix).unwrap_or_default()
     }
 
-    /// The numbers of the keys. The first encodes.
+    /// The numbers of the keys. The first key encodes.
     pub fn key_numbers(&self) -> impl Iterator<Item = u8> + '_ {
         self.keys().map(|key| key.number)
     }
 
-    /// The prefix and its `_`.
+    /// The prefix with its `_`.
     fn start(&self) -> &[u8] {
         let head = self.head.bytes();
         head.split_last().map_or(head, |(_, start)| start)
@@ -208,7 +211,8 @@ impl PublicIds {
         core::iter::once(&self.first).chain(self.rest.iter().map_while(Option::as_ref))
     }
 
-    /// Why a text is not an ID. The error shows only a prefix or a character, since the text may be a key by mistake.
+    /// Returns why a text is not an ID. The error shows only a prefix or a character, since the text may be a
+    /// key by mistake.
     #[cold]
     fn refusal(&self, text: &str) -> Error {
         let prefix = self.prefix();
@@ -274,7 +278,7 @@ impl PublicIds {
 }
 
 impl fmt::Debug for PublicIds {
-    /// The prefix and the numbers of the keys.
+    /// Shows the prefix and the numbers of the keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         struct Numbers<'a>(&'a PublicIds);
         impl fmt::Debug for Numbers<'_> {
@@ -292,11 +296,11 @@ fn too_many_keys(count: u64) -> Error {
     error!(InvalidOption, "keys has %; it takes 1 to %", Number(count), Number(PublicIds::MAX_KEYS as u64))
 }
 
-/// An invalid prefix this long may be part of a key.
+/// An invalid prefix of at least this length may be part of a key.
 const SHORTEST_PART_OF_A_KEY: usize = 16;
 
 fn check_prefix(prefix: &str) -> Result<(), Error> {
-    // Keys and prefix may have changed places.
+    // The caller may have swapped keys and prefix.
     if prefix.contains("pfk_") || prefix == "pfk" {
         return Err(error!(
             InvalidOption,
@@ -331,7 +335,7 @@ fn is_prefix(text: &str) -> bool {
         && text.split('_').all(is_word)
 }
 
-/// What a key and a prefix give.
+/// The cipher and the tag derived from a key and a prefix.
 struct Keyed {
     cipher: Aes128,
     tag: u64,
@@ -382,7 +386,7 @@ const fn low(block: u128) -> u64 {
     block as u64
 }
 
-/// A text that [`PublicIds::encode`] gave, without an allocation. It derefs to `str`.
+/// A text returned by [`PublicIds::encode`], stored without an allocation. It derefs to `str`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PublicText {
     bytes: [u8; Self::MAX_LEN],
@@ -390,9 +394,9 @@ pub struct PublicText {
 }
 
 impl PublicText {
-    /// The number of the key, and the block.
+    /// The number of the key and the digits of the block.
     const DIGITS: usize = 1 + base62::DIGITS;
-    /// The most characters that a text has.
+    /// The maximum number of characters in a text.
     pub const MAX_LEN: usize = PublicIds::MAX_PREFIX + "_".len() + Self::DIGITS;
     const EMPTY: Self = Self { bytes: [0; Self::MAX_LEN], len: 0 };
 
@@ -581,7 +585,7 @@ mod tests {
             "PublicIds { prefix: \"order\", keys: [1, 0] } \
             PublicIdKey { number: 1, .. } PublicIdKeyText(..)"
         );
-        // A key with each kind of mistake, and keys where a text or a prefix belongs.
+        // A key with each kind of mistake, and keys in place of a text or a prefix.
         let text = KEYS[0];
         let mistakes = (0..text.len()).flat_map(|at| {
             [

@@ -50,8 +50,8 @@ pub use words::Words;
 
 /// Issues unique, time-ordered 64-bit IDs.
 ///
-/// Threads share a Snowflake by reference, without a lock. For a single owner,
-/// [`into_local`](Self::into_local) is faster.
+/// Threads share a Snowflake by reference, without a lock. [`into_local`](Self::into_local) turns it into a
+/// Snowflake for a single owner.
 ///
 /// Two Snowflakes in a process share one cursor, so that neither repeats the other's IDs, if they have the
 /// same epoch and tick, the same positions and widths of timestamp and sequence, and the same node bits. The
