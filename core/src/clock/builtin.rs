@@ -1,4 +1,4 @@
-//! The clocks that Polyflake brings.
+//! The built-in clocks.
 
 use core::str::FromStr;
 use core::time::Duration;
@@ -9,15 +9,15 @@ use crate::clock::{Clock, ClockError};
 use crate::error::{Error, error};
 use crate::system::StdTime;
 
-/// The name of a built-in clock, as the option `clock` takes it.
+/// The name of a built-in clock: a value of the option `clock`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum ClockName {
     /// `system`: the wall clock.
     #[default]
     System,
-    /// `steady`: the wall clock while it moves forward; while it is behind what was already seen, monotonic
-    /// time at half rate until the wall clock has caught up.
+    /// `steady`: the wall clock while it moves forward. While the wall clock is behind the latest time
+    /// already returned, monotonic time at half rate, until the wall clock has caught up.
     Steady,
 }
 
@@ -35,7 +35,7 @@ impl FromStr for ClockName {
     }
 }
 
-/// The clock of a Snowflake that was not given one.
+/// The clock of a Snowflake that is built without a caller's clock.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BuiltinClock<S = StdTime> {
@@ -82,12 +82,12 @@ impl<S: TimeSource> Clock for BuiltinClock<S> {
     }
 }
 
-/// The wall clock (`CLOCK_REALTIME` and its like). It can step, forwards and back; it continues while the machine
-/// is suspended.
+/// The wall clock (`CLOCK_REALTIME` or similar). It can step forwards and backwards, and keeps running while
+/// the machine is suspended.
 ///
-/// Within a ms it is read again only once the processor's counter of time says that the ms may be over, where the
-/// processor promises that the counter keeps its rate (x86-64 with an invariant TSC, `AArch64`): a step of the clock is
-/// noticed within a ms.
+/// If the processor promises that its time counter keeps a constant rate (x86-64 with an invariant TSC,
+/// `AArch64`), the clock is read again only when the counter shows that the current millisecond may be over.
+/// A step of the clock is therefore noticed within a millisecond.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock<S = StdTime>(S);
 

@@ -1,10 +1,10 @@
-//! Many IDs of one layout, taken apart column by column.
+//! Decoding many IDs of the same layout into columns.
 
 use crate::error::Error;
 use crate::layout::{Field, Layout, MAX_NODE_FIELDS, ones};
 use crate::number::Number;
 
-/// IDs of one layout, taken apart by [`Layout::decode_all`]: each method gives one value for each ID, in their order.
+/// IDs decoded by [`Layout::decode_all`]. Each method returns one value per ID, in the order of the IDs.
 ///
 /// ```
 /// use polyflake::Layout;
@@ -27,7 +27,7 @@ impl<'a> DecodedAll<'a> {
         self.ids
     }
 
-    /// The layout they were taken apart by.
+    /// The layout that decoded the IDs.
     pub const fn layout(&self) -> &'a Layout {
         self.layout
     }
@@ -38,12 +38,12 @@ impl<'a> DecodedAll<'a> {
         self.ticks().map(move |ticks| epoch_ms + ticks * tick_ms)
     }
 
-    /// How many ticks after the epoch.
+    /// The number of ticks between the epoch and each ID.
     pub fn ticks(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
         self.values(self.layout.timestamp())
     }
 
-    /// All node fields joined, from the highest to the lowest.
+    /// The values of all node fields of each ID joined into one number, from the highest field to the lowest.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
         let (parts, count) = node_parts(self.layout);
         self.ids.iter().map(move |id| {
@@ -52,31 +52,31 @@ impl<'a> DecodedAll<'a> {
         })
     }
 
-    /// The values of a node field; `None` if the layout has no such node field.
+    /// The values of a node field, or `None` if the layout has no such node field.
     pub fn field(&self, name: &str) -> Option<impl ExactSizeIterator<Item = u64> + use<'a>> {
         self.layout.field(name).filter(Field::is_node).map(|field| self.values(field))
     }
 
-    /// The numbers within the ticks.
+    /// The sequence numbers within the ticks.
     pub fn sequences(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
         self.values(self.layout.sequence())
     }
 
     fn values(&self, field: Field) -> impl ExactSizeIterator<Item = u64> + use<'a> {
-        // Not the field as a whole, which would be looked up for each ID.
+        // Captures only these two values. The field as a whole would be loaded again for each ID.
         let (shift, max) = (field.shift(), field.max());
         self.ids.iter().map(move |id| (id >> shift) & max)
     }
 }
 
-/// Node fields without others between them. Most layouts have one such part.
+/// Adjacent node fields. Most layouts have one such part.
 #[derive(Clone, Copy, Default)]
 struct NodePart {
     bits: u32,
     shift: u32,
 }
 
-/// The parts, the highest first, and how many there are.
+/// Returns the parts, the highest first, and their number.
 fn node_parts(layout: &Layout) -> ([NodePart; MAX_NODE_FIELDS], usize) {
     let mut parts = [NodePart::default(); MAX_NODE_FIELDS];
     let mut count = 0;
@@ -93,14 +93,14 @@ fn node_parts(layout: &Layout) -> ([NodePart; MAX_NODE_FIELDS], usize) {
 }
 
 impl Layout {
-    /// Takes many IDs apart: a few nanoseconds for each value that is asked for.
+    /// Decodes many IDs. Each value that is then read takes a few nanoseconds.
     ///
     /// # Errors
     ///
-    /// `invalid_id` if an ID has bits above the layout's; it names the first.
+    /// `invalid_id` if an ID has a bit set above the layout's highest. The message names the first such ID.
     pub fn decode_all<'a>(&'a self, ids: &'a [u64]) -> Result<DecodedAll<'a>, Error> {
         let max = ones(self.total_bits());
-        // All at once first, which takes the processor less time than a comparison for each.
+        // Checks all IDs together first, which is faster than comparing each.
         if ids.iter().fold(0, |bits, id| bits | id) > max {
             if let Some(id) = ids.iter().find(|id| **id > max) {
                 return Err(Number::from(*id).too_wide(self.total_bits()));
