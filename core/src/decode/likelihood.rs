@@ -1,23 +1,24 @@
-//! How likely it is that an ID is of a layout, by the time that its bits would mean.
+//! The likelihood that an ID belongs to a layout, judged by the time that its bits would mean.
 
 use crate::decode::Decoded;
 
-/// How likely it is that an ID is of the layout by which it was decoded, from [`Decoded::likelihood`]: the likeliest first.
+/// The likelihood that an ID belongs to the layout that decoded it, from [`Decoded::likelihood`]. The
+/// likeliest comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Likelihood {
-    /// A week after the epoch or more, and not in the future.
+    /// At least a week after the epoch, and not in the future.
     Plausible,
-    /// Soon after the epoch: any small number decodes to such a time, in every layout.
+    /// Soon after the epoch. In every layout, small numbers decode to such times.
     Early,
-    /// More than a day ahead.
+    /// More than a day in the future.
     Future,
     /// Before November 2010, when the first Snowflakes were made.
     TooOld,
 }
 
 impl Likelihood {
-    /// Its name, such as `too_old`.
+    /// The name, such as `too_old`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Plausible => "plausible",
@@ -33,7 +34,7 @@ const DAY_MS: u64 = 86_400_000;
 const FIRST_SNOWFLAKES_MS: u64 = 1_288_828_800_000;
 
 impl Decoded {
-    /// How likely it is that the ID is of this layout, seen from the instant `now_ms` (Unix ms).
+    /// Returns the likelihood that the ID belongs to this layout, judged at the instant `now_ms` (Unix ms).
     ///
     /// ```
     /// use polyflake::{Layout, Likelihood};
@@ -45,7 +46,7 @@ impl Decoded {
     /// ```
     pub const fn likelihood(&self, now_ms: u64) -> Likelihood {
         let time_ms = self.timestamp_ms();
-        // Clocks run ahead, and so do their IDs.
+        // Clocks may run ahead, and so may their IDs.
         if time_ms > now_ms.saturating_add(DAY_MS) {
             Likelihood::Future
         } else if time_ms < FIRST_SNOWFLAKES_MS {

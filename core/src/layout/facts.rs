@@ -1,27 +1,28 @@
-//! What a layout is good for: how fast it can go, how much of its time is left, and what to know before choosing it.
+//! Facts about a layout: how many IDs it allows, how long it lasts, and what to consider before choosing it.
 
 use crate::layout::Layout;
 
-/// What to know of a layout before choosing it, from [`Layout::warnings`].
+/// A reason to think twice before choosing a layout, from [`Layout::warnings`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Warning {
-    /// Its time is over: it decodes IDs, and generates none.
+    /// The layout has ended: it decodes IDs, but generates none.
     Ended,
-    /// Its time is over within five years.
+    /// The layout ends within five years.
     EndsSoon,
-    /// Its epoch is still to come: it generates no IDs before.
+    /// The layout's epoch is in the future, and it generates no IDs before then.
     NotBegun,
-    /// IDs take more than 53 bits: JavaScript's Number, JSON in most tools and spreadsheets round them.
+    /// IDs take more than 53 bits. JavaScript's Number rounds them, as do spreadsheets and most JSON tools.
     Over53Bits,
-    /// IDs take 64 bits: a signed 64-bit integer, as databases have it, cannot hold the upper half.
+    /// IDs take 64 bits. A signed 64-bit integer, as in databases, cannot hold the upper half.
     Over63Bits,
-    /// A node field stands above the timestamp: IDs sort by time per node only, and no range of IDs holds a span of time.
+    /// A node field is above the timestamp. Only the IDs of a single node sort by time, and the IDs of a time
+    /// range are not contiguous.
     NotSortedByTime,
 }
 
 impl Warning {
-    /// Every warning.
+    /// All warnings.
     pub const ALL: [Self; 6] = [
         Self::Ended,
         Self::EndsSoon,
@@ -31,7 +32,7 @@ impl Warning {
         Self::NotSortedByTime,
     ];
 
-    /// Its name, such as `ends_soon`.
+    /// The name, such as `ends_soon`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ended => "ended",
@@ -43,7 +44,7 @@ impl Warning {
         }
     }
 
-    /// What it means.
+    /// The meaning of the warning.
     pub const fn message(self) -> &'static str {
         match self {
             Self::Ended => "its time is over: it decodes IDs, and generates none",
@@ -64,7 +65,7 @@ impl Warning {
 const SOON_MS: u64 = (5 * 365 + 1) * 86_400_000;
 
 impl Layout {
-    /// How many IDs one node can issue in a second, rounded down.
+    /// The number of IDs that one node can issue in a second, rounded down.
     ///
     /// ```
     /// assert_eq!(polyflake::Layout::parse("sonyflake")?.ids_per_second(), 25_600);
@@ -78,12 +79,12 @@ impl Layout {
         }
     }
 
-    /// How long the layout lasts from its epoch to its end, in ms.
+    /// The time from the layout's epoch to its end, in ms.
     pub const fn lasts_ms(&self) -> u64 {
         self.ends_at_ms() - self.epoch_ms()
     }
 
-    /// What to know of the layout before choosing it, at the instant `now_ms` (Unix ms).
+    /// Returns the warnings that apply at the instant `now_ms` (Unix ms).
     ///
     /// ```
     /// use polyflake::{Layout, Warning};

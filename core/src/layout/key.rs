@@ -1,15 +1,15 @@
-//! What makes two layouts the same system of IDs.
+//! Tells whether two layouts generate the same IDs.
 
 use crate::layout::Layout;
 
-/// What shapes the bits of an ID. Layouts that differ only in the names of their fields, or in how the node's bits are
-/// divided, make equal IDs.
+/// The properties that determine the bits of an ID. Layouts that differ only in the names of their fields, or
+/// in how they divide the node's bits, generate equal IDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) epoch_ms: u64,
     pub(crate) tick_ms: u64,
     pub(crate) placed_node: u64,
-    /// A byte each, from the lowest: the timestamp's width and shift, and the sequence's.
+    /// One byte each, from the lowest: the timestamp's width and shift, and the sequence's width and shift.
     pub(crate) bits: u64,
 }
 
@@ -25,8 +25,8 @@ impl Key {
         }
     }
 
-    /// Bits that differ for keys that differ in little, as those of nodes do: the steps of `splitmix64`
-    /// (<https://prng.di.unimi.it/splitmix64.c>) for each word.
+    /// Returns a hash. Keys that differ only slightly, such as those of different nodes, get very different
+    /// hashes: each word goes through the steps of `splitmix64` (<https://prng.di.unimi.it/splitmix64.c>).
     pub(crate) fn hash(&self) -> u64 {
         [self.epoch_ms, self.tick_ms, self.placed_node, self.bits].iter().fold(0, |hash: u64, word| {
             let mut mixed = (hash ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
