@@ -1,4 +1,4 @@
-//! Layouts from texts and from parts, checked in one place.
+//! Layouts built from texts and from parts, with all checks in one place.
 
 use crate::error::{Error, error};
 use crate::layout::{Field, Layout, MAX_FIELDS, MAX_NAME, MAX_NODE_FIELDS, SEQUENCE, TIMESTAMP, find};
@@ -6,10 +6,10 @@ use crate::number::{Number, parse_digits};
 use crate::word::{Word, at, put};
 
 const MAX_BITS: u32 = 64;
-/// For the sequence, and for all node fields together.
+/// The limit for the sequence, and for all node fields together.
 const MAX_PART_BITS: u32 = 32;
 
-/// A layout whose fields are still being read, highest first.
+/// A layout under construction, with its highest field first.
 struct Draft {
     fields: [Field; MAX_FIELDS],
     count: usize,
@@ -136,12 +136,12 @@ impl Draft {
 }
 
 impl Layout {
-    /// A layout from its fields' names and widths in bits, highest first, its epoch in Unix ms, and its tick
-    /// in ms.
+    /// Creates a layout from the names and widths in bits of its fields, highest first, its epoch in Unix ms,
+    /// and its tick in ms.
     ///
     /// # Errors
     ///
-    /// `invalid_layout`, with what is wrong and what would fit.
+    /// `invalid_layout`. The message tells what is wrong and what would be valid.
     ///
     /// ```
     /// use polyflake::Layout;
@@ -168,7 +168,7 @@ impl Layout {
         draft.finish(epoch_ms, tick_ms)
     }
 
-    /// [`Layout::new`] from numbers as a caller gave them, which its errors name.
+    /// Does the same as [`Layout::new`] with numbers as the caller gave them, so that errors can name them.
     ///
     /// # Errors
     ///
@@ -260,7 +260,7 @@ const fn expected(what: &str, found: &[u8]) -> Error {
     )
 }
 
-/// A width, a length or a count: at most 64.
+/// Converts a width, a length or a count, which is at most 64.
 #[expect(clippy::cast_possible_truncation, reason = "callers have checked the range")]
 const fn narrow(small: u64) -> u8 {
     small as u8
@@ -279,7 +279,7 @@ const fn is_name(mut name: &[u8]) -> bool {
     true
 }
 
-/// The bytes before the first of `stops`, that stop, and the bytes after it.
+/// Returns the bytes before the first of `stops`, that stop, and the bytes after it.
 pub(crate) const fn split<'a>(text: &'a [u8], stops: &[u8]) -> (&'a [u8], Option<u8>, &'a [u8]) {
     let mut length = 0;
     while let Some(byte) = at(text, length) {

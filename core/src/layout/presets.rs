@@ -1,4 +1,4 @@
-//! The layouts of the field, by name.
+//! Widely used layouts, by name.
 
 use core::str::FromStr;
 
@@ -6,22 +6,22 @@ use crate::error::{Error, error};
 use crate::layout::{Layout, same, split};
 use crate::word::{OwnedWord, at, put};
 
-/// A layout of the field and the name it goes by.
+/// A widely used layout and its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Preset {
-    /// The name that [`Layout::parse`] takes.
+    /// The name, as accepted by [`Layout::parse`].
     pub name: &'static str,
     /// The layout.
     pub layout: Layout,
 }
 
-/// The presets and the list of their names, from one table.
+/// Defines the presets and the list of their names from the same table.
 macro_rules! presets {
     ($default:literal => $default_text:literal, $($name:literal => $text:literal,)*) => {
         const DEFAULT: Preset = preset($default, $default_text);
 
-        /// Every preset, the default first.
+        /// All presets, the default first.
         ///
         /// ```
         /// assert_eq!(polyflake::PRESETS[0].name, "twitter");
@@ -31,12 +31,12 @@ macro_rules! presets {
         /// ```
         pub static PRESETS: [Preset; 1 + [$($name),*].len()] = [DEFAULT, $(preset($name, $text)),*];
 
-        /// The message for a name that no preset's is near to.
+        /// The message if `%` resembles no preset's name.
         const UNKNOWN: &str = concat!("no preset is called `%`; there are ", $default, $(", ", $name),*);
     };
 }
 
-// A preset that does not parse fails the build.
+// A preset that does not parse makes the build fail.
 #[expect(clippy::panic, reason = "evaluated by the compiler only")]
 const fn preset(name: &'static str, text: &'static str) -> Preset {
     match Layout::parse_text(text.as_bytes()) {
@@ -68,11 +68,11 @@ presets! {
 }
 
 impl Layout {
-    /// A layout from a preset's name (see [`PRESETS`](crate::PRESETS)) or from a text
-    /// `FIELD:BITS|FIELD:BITS@EPOCH/TICK`.
+    /// Creates a layout from the name of a preset (see [`PRESETS`](crate::PRESETS)) or from a text of the
+    /// form `FIELD:BITS|FIELD:BITS@EPOCH/TICK`.
     ///
-    /// EPOCH is in Unix ms, TICK is `Nms` or `Ns`. A text with any of `:|@/` is a layout text, any other a
-    /// preset's name.
+    /// EPOCH is in Unix ms, TICK is `Nms` or `Ns`. A text that contains any of `:|@/` is a layout text. Any
+    /// other text is the name of a preset.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ const fn find(name: &str) -> Result<Layout, Error> {
     Err(error!(UnknownLayout, UNKNOWN, Bytes(name)))
 }
 
-/// The presets' names that a reader could have meant by `name`.
+/// Returns the names of the presets that the user may have meant by `name`.
 const fn near(name: &[u8]) -> Option<OwnedWord<52>> {
     let mut names = OwnedWord::EMPTY;
     let mut any = false;
@@ -151,7 +151,8 @@ const fn near(name: &[u8]) -> Option<OwnedWord<52>> {
     if any { Some(names) } else { None }
 }
 
-/// Whether a preset's name starts with `name`, of three letters at least, in either case.
+/// Returns true if a preset's name starts with `name`, which must have at least three letters. Case is
+/// ignored.
 const fn starts_with(preset: &[u8], name: &[u8]) -> bool {
     match preset.split_at_checked(name.len()) {
         Some((start, _)) => name.len() >= 3 && edits(start, name) == 0,
@@ -159,14 +160,14 @@ const fn starts_with(preset: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// How many letters must be changed, added or left out to make one word of the other (Levenshtein), in either case;
-/// many where `b` is longer than any preset.
+/// Returns how many letters must be changed, added or removed to turn one word into the other (Levenshtein
+/// distance). Case is ignored. If `b` is longer than any preset's name, the result is a large number.
 const fn edits(a: &[u8], b: &[u8]) -> usize {
     const LONGEST: usize = 24;
     if b.len() > LONGEST {
         return LONGEST;
     }
-    // The distances between the start of `a` so far and each start of `b`.
+    // The distances between the part of `a` seen so far and each prefix of `b`.
     let mut row = [0; LONGEST + 1];
     let mut length = 0;
     while length <= LONGEST {

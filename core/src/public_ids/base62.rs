@@ -1,4 +1,4 @@
-//! 128 bits as 22 digits of 0-9A-Za-z, highest first.
+//! Encodes 128 bits as 22 digits of 0-9A-Za-z, highest first.
 
 #![allow(clippy::cast_possible_truncation, reason = "what is cast was divided until it fits")]
 
@@ -8,15 +8,15 @@ pub(super) const DIGITS: usize = 22;
 /// 2^128-1.
 pub(super) const HIGHEST: &str = "7n42DGM5Tflk9n8mt7Fhc7";
 
-/// A text is two digits, and two runs of ten.
+/// A text consists of two digits and two runs of ten digits.
 const RUN: usize = 10;
 const RUN_BASE: u64 = 62_u64.pow(10);
 const RUNS_BASE: u128 = RUN_BASE as u128 * RUN_BASE as u128;
-/// Multiplied with 2^-120, it divides by 62^10.
+/// Multiplying by this and by 2^-120 divides by 62^10.
 const RECIPROCAL: u128 = (1 << 120) / RUN_BASE as u128;
 
-/// The digits of a number. By a table, which may tell them to what shares the processor's cache: texts are public, and a key is
-/// only written where it is made.
+/// Returns the digits of a number. The table look-ups may leak them to programs that share the processor's
+/// cache. This is harmless, because texts are public and a key is only written where it is created.
 pub(super) fn write(number: u128) -> [u8; DIGITS] {
     let (top, middle, bottom) = split(number);
     let mut digits = [0; DIGITS];
@@ -24,7 +24,7 @@ pub(super) fn write(number: u128) -> [u8; DIGITS] {
     high.copy_from_slice(&[digit(top / 62), digit(top % 62)]);
     let (first, second) = low.split_at_mut(RUN);
     let (mut middle, mut bottom) = (fraction(middle), fraction(bottom));
-    // The two runs do not wait for each other.
+    // The two runs are independent of each other.
     for (first, second) in first.iter_mut().zip(second) {
         (*first, middle) = next(middle);
         (*second, bottom) = next(bottom);
@@ -32,29 +32,32 @@ pub(super) fn write(number: u128) -> [u8; DIGITS] {
     digits
 }
 
-/// A run over 62^10, as 64 bits behind the point: its digits come out from the highest down by multiplications with 62. It is too
-/// much by less than 3 units, and 62^10 times that is less than the last digit's 2^64.
+/// Returns a run divided by 62^10, as a 64-bit binary fraction. Multiplying it by 62 repeatedly yields its
+/// digits from the highest down. The result is too large by less than 3 units, and 62^10 times that is less
+/// than 2^64, the last digit's unit.
 const fn fraction(run: u64) -> u64 {
     const BITS: u32 = 123;
     let inverse = (1 << BITS) / RUN_BASE as u128 + 1;
     ((run as u128 * inverse) >> (BITS - 64)) as u64 + 1
 }
 
-/// The first digit of a fraction, and the fraction behind it.
+/// Returns the first digit of a fraction, and the remaining fraction.
 fn next(fraction: u64) -> (u8, u64) {
     let shifted = u128::from(fraction) * 62;
     (digit((shifted >> 64) as u64), shifted as u64)
 }
 
-/// A number as two digits, ten, and ten. By multiplications: a division of 128 bits takes longer than AES does.
+/// Splits a number into two digits, ten and ten. It multiplies, because a 128-bit division takes longer than
+/// AES.
 const fn split(number: u128) -> (u64, u64, u64) {
-    // One less than the quotient at most: the divisor has 56 of its 120 bits, and the quotient is below 484.
+    // At most one less than the quotient: the divisor keeps 56 of its 120 bits, and the quotient is below
+    // 484.
     let mut top = (number >> 64) as u64 / ((RUNS_BASE >> 64) as u64 + 1);
     let mut rest = number - top as u128 * RUNS_BASE;
     if rest >= RUNS_BASE {
         (top, rest) = (top + 1, rest - RUNS_BASE);
     }
-    // The same: what the two roundings take off is below 2^56/62^10 + 2^64/2^64.
+    // Again at most one less: the two roundings remove less than 2^56/62^10 + 2^64/2^64.
     let mut middle = (((rest >> 56) * RECIPROCAL) >> 64) as u64;
     let mut bottom = (rest - middle as u128 * RUN_BASE as u128) as u64;
     if bottom >= RUN_BASE {
@@ -63,11 +66,12 @@ const fn split(number: u128) -> (u64, u64, u64) {
     (top, middle, bottom)
 }
 
-/// The number of digits, unless one is none, or they pass 128 bits. By arithmetic: keys are read by it, and what shares the
-/// processor's cache must not see which places of a table are used. Compilers do it for many digits at once.
+/// Returns the number that the digits represent, unless one of them is invalid or the number exceeds 128
+/// bits. It uses arithmetic, because it also reads keys: programs that share the processor's cache must not
+/// see which entries of a table are used. Compilers process many digits at once.
 pub(super) fn read(digits: &[u8; DIGITS]) -> Option<u128> {
     let values = digits.map(value_or_foreign);
-    // Without a branch for each digit.
+    // Avoids a branch per digit.
     if values.iter().fold(0, |all, value| all | value) & FOREIGN != 0 {
         return None;
     }
@@ -78,13 +82,13 @@ pub(super) fn read(digits: &[u8; DIGITS]) -> Option<u128> {
     u128::from(number(top)).checked_mul(RUNS_BASE)?.checked_add(rest)
 }
 
-/// The digit of a value below 62.
+/// Returns the digit for a value below 62.
 pub(super) fn digit(value: u64) -> u8 {
     let value = usize::try_from(value).unwrap_or_default();
     Format::Base62.alphabet().as_bytes().get(value).copied().unwrap_or_default()
 }
 
-/// The value of a digit.
+/// Returns the value of a digit, or `None` if it is not a digit.
 pub(super) const fn value(digit: u8) -> Option<u8> {
     match value_or_foreign(digit) {
         FOREIGN => None,
@@ -92,13 +96,13 @@ pub(super) const fn value(digit: u8) -> Option<u8> {
     }
 }
 
-/// A bit that no value has.
+/// A bit that is not set in any value.
 const FOREIGN: u8 = 0x80;
 
 const fn value_or_foreign(digit: u8) -> u8 {
     let (number, upper, lower) =
         (digit.wrapping_sub(b'0'), digit.wrapping_sub(b'A'), digit.wrapping_sub(b'a'));
-    // Each is all ones where the digit is of that kind, and else 0.
+    // Each mask is all ones if the digit is of that kind, and otherwise 0.
     let (is_number, is_upper, is_lower) = (mask(number < 10), mask(upper < 26), mask(lower < 26));
     (number & is_number)
         | (upper.wrapping_add(10) & is_upper)
@@ -131,7 +135,7 @@ mod tests {
     #[test]
     fn numbers_are_split_as_a_division_does() {
         let run_base = u128::from(RUN_BASE);
-        // Around each multiple of the first divisor, and around multiples of the second.
+        // Numbers around each multiple of the first divisor, and around multiples of the second.
         let multiples = (0..=483).flat_map(|top| {
             let rests = (0..60).map(|shift| (u128::from(RUN_BASE) >> shift) * run_base);
             rests.filter_map(move |rest| (top * RUNS_BASE).checked_add(rest))
