@@ -1,4 +1,4 @@
-//! The key of public IDs, and its text.
+//! The key of public IDs, and its text form.
 
 use core::fmt;
 
@@ -9,38 +9,41 @@ use super::base62;
 use crate::error::{Error, error};
 use crate::number::Number;
 
-/// What a key's text begins with, so that people and scanners know it for a secret.
+/// The beginning of a key's text, by which people and scanners recognize a secret.
 const START: &[u8; 4] = b"pfk_";
 
-/// A key of [`PublicIds`](crate::PublicIds): 16 random bytes, and a number from 0 to 61 that texts name it by.
+/// A key of [`PublicIds`](crate::PublicIds): 16 random bytes, and a number from 0 to 61 that identifies the
+/// key in texts.
 ///
-/// It is a secret, so nothing prints it: `Debug` shows the number, errors show none of it, and there is no `Display`. It
-/// is wiped from memory when it is dropped. (Moving a value may leave bytes where it was: keep it where it is made.)
+/// A key is secret, so nothing prints it: `Debug` shows only the number, errors do not show the key, and
+/// there is no `Display`. Dropping it wipes it from memory. (Moving a value may leave bytes behind, so keep
+/// it where it was created.)
 pub struct PublicIdKey {
     bytes: [u8; 16],
     number: u8,
 }
 
 impl PublicIdKey {
-    /// The highest number of a key.
+    /// The highest number that a key can have.
     pub const MAX_NUMBER: u8 = 61;
 
-    /// From a number, and bytes from a random generator that is made for secrets.
+    /// Creates a key from a number, and from bytes of a cryptographic random generator.
     ///
     /// # Errors
     ///
-    /// `invalid_option` if the number is not from 0 to 61, or all bytes are 0.
+    /// `invalid_option` if the number is not from 0 to 61, or if all bytes are 0.
     pub fn new(number: impl Into<Number>, bytes: [u8; 16]) -> Result<Self, Error> {
         let bytes = Zeroizing::new(bytes);
         let number = number.into().in_range("number", 0, Self::MAX_NUMBER.into())?;
         Self::checked(crate::word::narrow(usize::try_from(number).unwrap_or_default()), &bytes)
     }
 
-    /// A new key, from the operating system's random generator.
+    /// Creates a key with the operating system's random generator.
     ///
     /// # Errors
     ///
-    /// `invalid_option` if the number is not from 0 to 61; `internal` if the system has no random bytes.
+    /// `invalid_option` if the number is not from 0 to 61; `internal` if the system cannot provide random
+    /// bytes.
     #[cfg(all(feature = "std", any(unix, windows)))]
     pub fn generate(number: impl Into<Number>) -> Result<Self, Error> {
         let mut bytes = Zeroizing::new([0; 16]);
@@ -58,12 +61,12 @@ impl PublicIdKey {
     ///
     /// # Errors
     ///
-    /// `invalid_option`, with what is wrong but nothing of the text.
+    /// `invalid_option`. The message tells what is wrong, but shows nothing of the text.
     pub fn parse(text: &str) -> Result<Self, Error> {
         Self::read(text, 1)
     }
 
-    /// Reads the text that has this place among others, counted from 1.
+    /// Reads one of several texts. `place` is its position, counted from 1.
     pub(super) fn read(text: &str, place: u64) -> Result<Self, Error> {
         let Some(digits) = text.as_bytes().strip_prefix(START) else {
             return Err(error!(
@@ -72,7 +75,7 @@ impl PublicIdKey {
                 Number(place)
             ));
         };
-        // No branch depends on the digits of a valid key: its time would reveal them.
+        // No branch depends on the digits of a valid key, because its timing would reveal them.
         if let Ok([number, digits @ ..]) = <&[u8; 1 + base62::DIGITS]>::try_from(digits) {
             if let (Some(number), Some(value)) = (base62::value(*number), base62::read(digits)) {
                 return Self::checked(number, &Zeroizing::new(value.to_be_bytes()));
@@ -81,7 +84,7 @@ impl PublicIdKey {
         Err(Self::refusal(text, digits.len(), place))
     }
 
-    /// What is wrong after `pfk_`.
+    /// Returns the error for an invalid text after `pfk_`.
     #[cold]
     fn refusal(text: &str, digits: usize, place: u64) -> Error {
         let after_start = 1 + START.len() as u64;
@@ -111,7 +114,7 @@ impl PublicIdKey {
     }
 
     fn checked(number: u8, bytes: &[u8; 16]) -> Result<Self, Error> {
-        // AES has no weak keys. This one is a generator that failed, or a placeholder.
+        // AES has no weak keys. Zeros come from a broken generator or a placeholder.
         if bool::from(bytes.ct_eq(&[0; 16])) {
             return Err(error!(
                 InvalidOption,
@@ -122,7 +125,7 @@ impl PublicIdKey {
         Ok(Self { bytes: *bytes, number })
     }
 
-    /// That the two can be told apart.
+    /// Checks that the two keys can be told apart.
     pub(super) fn check_beside(&self, before: &Self) -> Result<(), Error> {
         if self.number == before.number {
             return Err(error!(
@@ -131,7 +134,7 @@ impl PublicIdKey {
                 Number(self.number.into())
             ));
         }
-        // Or each ID would have two texts that decode, one made from the other.
+        // Otherwise each ID would have two texts that decode, and one could be derived from the other.
         if bool::from(self.bytes.ct_eq(&before.bytes)) {
             return Err(error!(
                 InvalidOption,
@@ -152,7 +155,7 @@ impl PublicIdKey {
         &self.bytes
     }
 
-    /// The text, to be kept where secrets are.
+    /// The key's text. Store it as a secret.
     pub fn to_text(&self) -> PublicIdKeyText {
         let mut bytes = [0; PublicIdKeyText::LEN];
         let digits = Zeroizing::new(base62::write(u128::from_be_bytes(self.bytes)));
@@ -165,7 +168,7 @@ impl PublicIdKey {
 }
 
 impl fmt::Debug for PublicIdKey {
-    /// The number.
+    /// Shows only the number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PublicIdKey").field("number", &self.number).finish_non_exhaustive()
     }
@@ -179,11 +182,11 @@ impl Drop for PublicIdKey {
 
 impl ZeroizeOnDrop for PublicIdKey {}
 
-/// The text of a [`PublicIdKey`]. It is wiped from memory when it is dropped, and `Debug` does not show it.
+/// The text of a [`PublicIdKey`]. Dropping it wipes it from memory, and `Debug` does not show it.
 pub struct PublicIdKeyText([u8; Self::LEN]);
 
 impl PublicIdKeyText {
-    /// How many characters it has.
+    /// The number of characters.
     pub const LEN: usize = START.len() + 1 + base62::DIGITS;
 
     /// The text.
@@ -206,7 +209,7 @@ impl Drop for PublicIdKeyText {
 
 impl ZeroizeOnDrop for PublicIdKeyText {}
 
-/// The keys in a text that has several.
+/// Returns the keys in a text that holds several.
 pub(super) fn split(texts: &str) -> impl Iterator<Item = &str> {
     texts
         .split(|character: char| character.is_whitespace() || character == ',')
