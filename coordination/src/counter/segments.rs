@@ -216,8 +216,7 @@ impl Segments {
         let place = self.place(serial);
         let Run { first, stride, count } = place.run();
         let ask_at = place.ask_at.load(Ordering::Relaxed);
-        // This must be a write: either it comes before the write that leaves the segment, or it sees that
-        // write.
+        // This is a write, so it comes before the write that leaves the segment, or sees that write.
         let (present, _) = split(self.cursor.0.fetch_add(0, Ordering::AcqRel));
         if present != serial {
             Claimed::Lost
