@@ -22,8 +22,8 @@ pub trait Wait {
     /// The reason why the call must end.
     fn pause(&mut self, pause: Duration) -> Result<(), Self::Error>;
 
-    /// Runs `work`, which blocks for up to 50 ms: it writes to a disk, or waits until another call wakes it.
-    /// A caller that holds a lock that others need (such as an interpreter's) releases it for that time. The
+    /// Runs `work`, which blocks: it writes to a disk, or waits up to 50 ms for another call to wake it. A
+    /// caller that holds a lock that others need (such as an interpreter's) releases it in the meantime. The
     /// default just runs `work`.
     fn block_on(&mut self, work: &mut (dyn FnMut() + Send)) {
         work();

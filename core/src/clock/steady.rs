@@ -9,12 +9,13 @@ use crate::clock::source::{NS_PER_MS, TimeSource, ns_until};
 use crate::clock::{Clock, ClockError};
 use crate::system::StdTime;
 
-/// The wall clock while it moves forward. While it is behind what was already seen, monotonic time at half
-/// rate from there, until the wall clock has caught up: no step back shows, if it is within the tolerance given to
-/// [`new`](Self::new). A wall clock further back than that is given as it is, from there on.
+/// The wall clock while it moves forward. While the wall clock is behind the latest time already returned,
+/// this clock continues from that time at half the rate of monotonic time, until the wall clock has caught
+/// up. It hides every step back within the tolerance given to [`new`](Self::new). After a larger step back,
+/// it follows the wall clock from there.
 ///
-/// Monotonic time (`CLOCK_MONOTONIC` and its like) stops while the machine is suspended and the wall clock does not,
-/// so that the wall clock catches up earlier after a suspend.
+/// Monotonic time (`CLOCK_MONOTONIC` or similar) stops while the machine is suspended, but the wall clock
+/// does not, so the wall clock catches up earlier after a suspend.
 ///
 /// ```
 /// use polyflake::{Clock, SteadyClock};
@@ -31,7 +32,7 @@ pub struct SteadyClock<S = StdTime> {
 
 #[cfg(feature = "std")]
 impl SteadyClock {
-    /// A clock that hides steps back of up to `max_backward_ms` milliseconds.
+    /// Creates a clock that hides steps back of up to `max_backward_ms` milliseconds.
     pub const fn new(max_backward_ms: u32) -> Self {
         Self::on(StdTime, max_backward_ms)
     }
@@ -45,8 +46,9 @@ impl<S> SteadyClock<S> {
 
 impl<S: TimeSource> SteadyClock<S> {
     fn ns(&self) -> i64 {
-        // The monotonic clock after the wall clock: a pause between the two then sets the anchor too low and not too
-        // high, which would run ahead of the wall clock by half the pause.
+        // Reads the monotonic clock after the wall clock. A pause between the two readings then makes the
+        // anchor too low. In the other order it would be too high, and this clock would run ahead of the wall
+        // clock by half the pause.
         let wall_ns = self.source.wall_ns();
         self.slew.ns(wall_ns, self.source.monotonic_ns())
     }
@@ -63,12 +65,12 @@ impl<S: TimeSource> Clock for SteadyClock<S> {
     }
 }
 
-/// The arithmetic of [`SteadyClock`], with both times as arguments.
+/// The arithmetic of [`SteadyClock`], which takes both times as arguments.
 #[derive(Debug)]
 struct Slew {
     max_backward_ns: i64,
-    /// The greatest `given - monotonic / 2` so far. Adding half the monotonic time of any later moment gives
-    /// the time already seen plus half of what has gone by since: the floor below which nothing is given.
+    /// The greatest `given - monotonic / 2` so far. Adding half of a later monotonic time yields the latest
+    /// time returned plus half of the time that has passed since. No earlier time is returned.
     anchor_ns: AtomicI64,
 }
 
@@ -83,8 +85,8 @@ impl Slew {
         let anchor = self.anchor_ns.fetch_max(wall_anchor, Ordering::AcqRel);
         let floor = anchor.saturating_add(half);
         if floor.saturating_sub(wall_ns) > self.max_backward_ns {
-            // Not to be hidden: forget what was seen, and leave it to the cursor. If another thread has moved the anchor
-            // meanwhile, the next reading does this.
+            // This step back is too large to hide, so forget the earlier times and let the cursor handle it.
+            // If another thread has moved the anchor in the meantime, the next reading does this.
             let _ = self.anchor_ns.compare_exchange(anchor, wall_anchor, Ordering::AcqRel, Ordering::Relaxed);
             return wall_ns;
         }
@@ -118,13 +120,13 @@ mod tests {
         let slew = Slew::new(1000);
         slew.ns(50_000 * MS, 0);
         assert_eq!(slew.ns(20_000 * MS, 10 * MS), 20_000 * MS);
-        // From there on it is the wall clock, and hides the next step back.
+        // From here on it follows the wall clock, and hides the next step back.
         assert_eq!(slew.ns(49_900 * MS, 29_910 * MS), 49_900 * MS);
         assert_eq!(slew.ns(50_100 * MS, 30_110 * MS), 50_100 * MS);
         assert_eq!(slew.ns(49_600 * MS, 30_210 * MS), 50_150 * MS);
     }
 
-    /// A machine that pauses for 100 ms before the second time that anybody asks for the time.
+    /// A machine that pauses for 100 ms before the second reading of any clock.
     struct Pausing {
         now_ns: Cell<i64>,
         readings: Cell<u32>,

@@ -1,4 +1,4 @@
-//! Many IDs at once, in runs of slots.
+//! Taking many IDs at once, in runs of slots.
 
 use crate::clock::Clock;
 use crate::error::Error;
@@ -8,14 +8,15 @@ use crate::snowflake::Snowflake;
 use crate::snowflake::stopped::{Blocked, Part, Stopped};
 use crate::wait::Wait;
 
-/// The most IDs that one [`Snowflake::next_ids`] gives (2^24); [`Snowflake::fill`] takes any number.
+/// The maximum number of IDs from one [`Snowflake::next_ids`] call (2^24). [`Snowflake::fill`] accepts any
+/// number.
 pub const MAX_BATCH: u64 = 1 << 24;
 
-/// The `n` of a batch, 1 to [`MAX_BATCH`].
+/// Returns the `n` of a batch, which is 1 to [`MAX_BATCH`].
 ///
 /// # Errors
 ///
-/// `invalid_option` for any other.
+/// `invalid_option` for any other `n`.
 pub fn batch_size(n: impl Into<Number>) -> Result<usize, Error> {
     let n = n.into().in_range("n", 1, MAX_BATCH)?;
     // No supported target has fewer than 32 bits.
@@ -23,7 +24,8 @@ pub fn batch_size(n: impl Into<Number>) -> Result<usize, Error> {
 }
 
 impl<C: Clock> Snowflake<C> {
-    /// Fills `ids`, or as many of them as [`Blocked::filled`] says; [`fill_after`](Self::fill_after) continues.
+    /// Fills `ids`, or as many of them as [`Blocked::filled`] returns. [`fill_after`](Self::fill_after) then
+    /// continues.
     #[doc(hidden)]
     pub fn poll_fill(&self, ids: &mut [u64]) -> Result<(), Blocked> {
         let mut part = Part::default();
@@ -31,8 +33,9 @@ impl<C: Clock> Snowflake<C> {
         filled.map_err(|stopped| Blocked { stopped, part })
     }
 
-    /// Fills the rest of `ids` after [`poll_fill`](Self::poll_fill) was blocked, waiting at most `max_wait_ms` of
-    /// real time between two runs. An error part-way loses the IDs already written: they are not issued again.
+    /// Fills the rest of `ids` after [`poll_fill`](Self::poll_fill) was blocked, and waits for up to
+    /// `max_wait_ms` of real time between two runs. If an error occurs part-way, the IDs already written are
+    /// lost: they are not issued again.
     #[doc(hidden)]
     pub fn fill_after<W: Wait>(
         &self,
@@ -52,7 +55,7 @@ impl<C: Clock> Snowflake<C> {
         }
     }
 
-    /// Takes and writes the IDs that a batch still lacks, without waiting.
+    /// Takes and writes the missing IDs of a batch, without waiting.
     #[inline]
     fn take_rest(&self, ids: &mut [u64], part: &mut Part) -> Result<(), Stopped> {
         while let Some(rest) = part.rest(ids) {
@@ -62,22 +65,22 @@ impl<C: Clock> Snowflake<C> {
         Ok(())
     }
 
-    /// Fills `ids`, waiting in the caller's way, for at most `max_wait_ms` of real time between two runs. An error part-way
-    /// loses the IDs already written: they are not issued again.
+    /// Fills `ids` and waits with the caller's `wait`, for up to `max_wait_ms` of real time between two runs.
+    /// If an error occurs part-way, the IDs already written are lost: they are not issued again.
     ///
     /// # Errors
     ///
-    /// Those of `next_id`, or what interrupted the wait.
+    /// Those of `next_id`, or the error that interrupted the wait.
     pub fn fill_with<W: Wait>(&self, ids: &mut [u64], wait: &mut W) -> Result<(), W::Error> {
         self.poll_fill(ids).or_else(|blocked| self.fill_after(ids, blocked, wait))
     }
 }
 
 impl<C> Snowflake<C> {
-    /// Writes the IDs of a run, which has no more of them than `ids` has room for. Where the lease has brought another node,
-    /// the batch begins again: it has IDs of one.
+    /// Writes the IDs of a run, which must fit `ids`. If the lease has switched to another node, the batch
+    /// starts over, because all of its IDs must have the same node.
     pub(super) fn write(&self, taken: Taken, ids: &mut [u64], part: &mut Part) {
-        // Without `std` there are no leases.
+        // Leases need `std`.
         if cfg!(feature = "std") && taken.placed_node != part.placed_node {
             *part = Part { filled: 0, placed_node: taken.placed_node };
         }
@@ -88,14 +91,14 @@ impl<C> Snowflake<C> {
         part.filled = end;
         let mut slot = run.first;
         while !rest.is_empty() {
-            // Within a tick only the sequence changes, so that the loop below is an addition an ID.
+            // Within a tick only the sequence changes, so the loop below needs one addition per ID.
             let left = self.sequence_mask - (slot & self.sequence_mask);
             let in_tick = usize::try_from(left).map_or(usize::MAX, |left| left.saturating_add(1));
             let (tick, others) = rest.split_at_mut(in_tick.min(rest.len()));
             let mut next = self.id_of(slot, taken.placed_node);
             for id in tick.iter_mut() {
                 *id = next;
-                // Past the last one it may wrap.
+                // This may overflow after the last one.
                 next = next.wrapping_add(1 << self.sequence_shift);
             }
             slot = slot.wrapping_add(tick.len() as u64);
