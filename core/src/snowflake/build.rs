@@ -1,4 +1,4 @@
-//! A Snowflake from its options: which clock it reads, and which cursor it shares.
+//! Builds a Snowflake from its options, and selects its clock and cursor.
 
 #[cfg(loom)]
 use loom::sync::atomic::AtomicU64;
@@ -20,20 +20,20 @@ use crate::snowflake::Snowflake;
 use crate::system::{Process, StateFile};
 
 impl Options {
-    /// A Snowflake on the caller's clock, with its own cursor or that of a state file.
+    /// Builds a Snowflake on the caller's clock, with a separate cursor or with the cursor of a state file.
     ///
     /// # Errors
     ///
-    /// `invalid_layout`, `unknown_layout`, `invalid_node` or `invalid_option`; with a state file also those of `build`,
-    /// and `clock_failed`.
+    /// `invalid_layout`, `unknown_layout`, `invalid_node` or `invalid_option`. With a state file also those
+    /// of `build`, and `clock_failed`.
     pub fn build_with_clock<C: Clock>(&self, clock: C) -> Result<Snowflake<C>, Error> {
         let resolved = self.resolve()?;
         resolved.refuse_lease()?;
         let rule = resolved.rule();
-        // Before the clock is read, which may fork.
+        // Comes before the clock is read, because that may fork.
         let made_in = Process::current();
         let file = state_file(&resolved, &rule, &clock)?;
-        // A caller's clock may be at any tick, and there is none before it that was used up.
+        // A caller's clock may be at any tick, and no tick before it has been used up.
         let limit = if file.is_some() {
             Limit::not_started()
         } else {
@@ -42,29 +42,31 @@ impl Options {
         Ok(Snowflake::new(&resolved, rule, file.map(StateFile::cursor), file, limit, made_in, clock))
     }
 
-    /// A Snowflake on a built-in clock. It shares its cursor with those of this process that have the same epoch, tick,
-    /// places and widths of timestamp and sequence, and node bits.
+    /// Builds a Snowflake on a built-in clock. It shares its cursor with the Snowflakes of this process that
+    /// have the same epoch, tick, positions and widths of timestamp and sequence, and node bits.
     ///
-    /// A new cursor counts the tick it is made in, and `max_ahead_ms` more, as used up, so that a process that restarts
-    /// within a tick repeats nothing: the first ID may wait for the next tick.
+    /// A new cursor treats the tick in which it is created, and `max_ahead_ms` more, as used up, so that a
+    /// process that restarts within a tick repeats nothing. The first ID may therefore wait for the next
+    /// tick.
     ///
-    /// With a state file it waits until nothing that was issued through the file before can repeat: for at most a second
-    /// and a tick if the file is new, after a reboot, and if another file was put in its place; otherwise not at all.
+    /// With a state file, this waits until no ID that was issued through the file before can repeat. The wait
+    /// is at most a second and a tick if the file is new, after a reboot, or if the file was replaced.
+    /// Otherwise there is no wait.
     ///
     /// # Errors
     ///
     /// - `invalid_layout`, `unknown_layout` or `invalid_node`.
-    /// - `invalid_option`, also if `max_ahead_ms` or `max_backward_ms` differ from those that the shared cursor was made
-    ///   with, or if that cursor is in another state file, or in none.
-    /// - `forked` for a node that the parent had before a fork, without a state file.
+    /// - `invalid_option`, also if `max_ahead_ms` or `max_backward_ms` differ from the values with which the
+    ///   shared cursor was created, or if that cursor is in another state file, or in none.
+    /// - `forked` for a node that the parent used before a fork, without a state file.
     /// - `state_file` if the file cannot be opened or belongs to another layout or node.
     #[cfg(feature = "std")]
     pub fn build(&self) -> Result<Snowflake, Error> {
         self.build_on(crate::system::StdTime, |clock| clock)
     }
 
-    /// `build` on the time of a platform without `std`. `wrap` turns the clock into the caller's type, which may have
-    /// other kinds of clocks too.
+    /// Does the same as `build` with the time of a platform without `std`. `wrap` converts the clock into the
+    /// caller's type, which may support other kinds of clocks too.
     ///
     /// # Errors
     ///
@@ -88,7 +90,7 @@ impl Options {
         Ok(Snowflake::new(&resolved, rule, Some(cursor), file, Limit::not_started(), made_in, clock))
     }
 
-    /// A lease for Snowflakes with these options, which has no node yet.
+    /// Creates a lease, which has no node yet, for Snowflakes with these options.
     ///
     /// # Errors
     ///
@@ -100,7 +102,7 @@ impl Options {
         Ok(Lease::new(&resolved.layout, resolved.tolerance, keeper))
     }
 
-    /// `build_on` for a Snowflake whose node comes from a lease.
+    /// Does the same as `build_on` for a Snowflake whose node comes from a lease.
     ///
     /// # Errors
     ///
@@ -123,7 +125,7 @@ impl Options {
     }
 }
 
-/// The state file, if one is given.
+/// Returns the state file if the options name one.
 #[cfg(feature = "std")]
 fn state_file(
     options: &Resolved,
@@ -134,7 +136,7 @@ fn state_file(
     crate::registry::state_file(&options.key(), options.tolerance, path, rule, clock).map(Some)
 }
 
-/// There are none without `std`.
+/// State files need `std`.
 #[cfg(not(feature = "std"))]
 #[expect(clippy::unnecessary_wraps, reason = "as where there are")]
 fn state_file(_: &Resolved, _: &Rule, _: &impl Clock) -> Result<Option<&'static StateFile>, Error> {

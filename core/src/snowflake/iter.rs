@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::snowflake::Snowflake;
 
 impl<C: Clock> Snowflake<C> {
-    /// The IDs one after the other, each as [`next_id`](Self::next_id) gives it; it never ends.
+    /// Returns an endless iterator over the IDs, each taken with [`next_id`](Self::next_id).
     pub const fn iter(&self) -> Iter<'_, C> {
         Iter { ids: self }
     }
@@ -22,7 +22,7 @@ impl<'a, C: Clock> IntoIterator for &'a Snowflake<C> {
     }
 }
 
-/// The IDs of a Snowflake one after the other, from [`Snowflake::iter`].
+/// An endless iterator over the IDs of a Snowflake, from [`Snowflake::iter`].
 pub struct Iter<'a, C = BuiltinClock> {
     ids: &'a Snowflake<C>,
 }

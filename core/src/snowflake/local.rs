@@ -1,4 +1,5 @@
-//! A Snowflake of one owner: it takes slots a few at a time, and issues them without a compare-and-swap for each.
+//! A Snowflake with a single owner. It takes several slots at once, and issues them without a
+//! compare-and-swap for each.
 
 use core::fmt;
 
@@ -13,15 +14,16 @@ use crate::snowflake::{Snowflake, Stats};
 use crate::system::Process;
 use crate::wait::Wait;
 
-/// How many slots are taken at once, of ticks that have many.
+/// The number of slots taken at once, if ticks have enough of them.
 const SLOTS: u64 = 64;
 
-/// A [`Snowflake`] of one owner: the same IDs by the same rule, without a compare-and-swap for each because it takes
-/// `&mut self`. Made by [`Snowflake::into_local`].
+/// A [`Snowflake`] with a single owner. It issues the same IDs by the same rule, but takes `&mut self` and so
+/// needs no compare-and-swap per ID. [`Snowflake::into_local`] creates it.
 ///
-/// It reads the clock for each ID, but takes slots from the cursor up to 64 at a time. Other Snowflakes may share the
-/// cursor: nothing repeats, and each ID is still greater than all whose calls returned before. But when one of them issues
-/// an ID, or this one is dropped, the slots that are left are lost, so that `sequence_exhausted` or a wait comes earlier.
+/// It reads the clock for each ID, but takes up to 64 slots at a time from the cursor. Other Snowflakes may
+/// share the cursor: nothing repeats, and each ID is still greater than all IDs whose calls returned before.
+/// However, when one of them issues an ID, or this Snowflake is dropped, the remaining slots are lost, so
+/// that `sequence_exhausted` or a wait occurs earlier.
 ///
 /// ```
 /// use polyflake::Snowflake;
@@ -37,18 +39,19 @@ pub struct LocalSnowflake<C = BuiltinClock> {
     ids: Snowflake<C>,
     /// The last slot issued.
     issued: u64,
-    /// The last slot taken: the cursor, until others move it.
+    /// The last slot taken. It equals the cursor until other Snowflakes move that.
     taken: u64,
     taken_in: &'static Process,
-    /// The bits of the node that they are of, in their place.
+    /// The bits of the slots' node, at their positions.
     placed_node: u64,
-    /// How many are taken at once: at most a quarter of a tick, so that those of IDs issued slowly do not reach its end.
-    /// The next tick's would begin at 0, and not spread.
+    /// The number of slots taken at once: at most a quarter of a tick. If IDs are issued at a low rate, the
+    /// slots thus do not reach the end of the tick, after which the next tick would begin at 0 instead of at
+    /// a spread number.
     at_once: u64,
 }
 
 impl<C> Snowflake<C> {
-    /// Makes it a Snowflake of one owner, which saves the compare-and-swap for most IDs.
+    /// Turns this into a Snowflake with a single owner, which saves the compare-and-swap for most IDs.
     pub fn into_local(self) -> LocalSnowflake<C> {
         LocalSnowflake {
             at_once: SLOTS.min(self.layout().ids_per_tick() / 4).max(1),
@@ -67,12 +70,12 @@ impl<C> LocalSnowflake<C> {
         self.ids.layout()
     }
 
-    /// All node fields joined, from the highest to the lowest.
+    /// The values of all node fields joined into one number, from the highest field to the lowest.
     pub fn node(&self) -> u64 {
         self.ids.node()
     }
 
-    /// Takes an ID apart by this Snowflake's layout, as [`Snowflake::decode`].
+    /// Decodes an ID with this Snowflake's layout, as [`Snowflake::decode`] does.
     ///
     /// # Errors
     ///
@@ -81,13 +84,14 @@ impl<C> LocalSnowflake<C> {
         self.ids.decode(id)
     }
 
-    /// Ends this Snowflake, as [`Snowflake::close`] does.
+    /// Closes this Snowflake, as [`Snowflake::close`] does.
     pub fn close(&mut self) {
         self.ids.close();
         self.issued = self.taken;
     }
 
-    /// Whether there are slots left that are taken and not issued. Those below another Snowflake's IDs would come too late.
+    /// Returns true if some slots are taken but not issued. Slots below another Snowflake's IDs would come
+    /// too late.
     #[inline(always)]
     fn has_slots(&self) -> bool {
         self.issued < self.taken && self.ids.cursor().load() == self.taken
@@ -95,7 +99,8 @@ impl<C> LocalSnowflake<C> {
 }
 
 impl<C: Clock> LocalSnowflake<C> {
-    /// The next ID, or what [`next_id_after`](Snowflake::next_id_after) needs to continue, as [`Snowflake::poll_next_id`].
+    /// Returns the next ID, or the state from which [`next_id_after`](Snowflake::next_id_after) continues, as
+    /// [`Snowflake::poll_next_id`] does.
     #[inline(always)]
     fn poll_next_id(&mut self) -> Result<u64, Blocked> {
         if self.has_slots() {
@@ -109,19 +114,20 @@ impl<C: Clock> LocalSnowflake<C> {
         self.take()
     }
 
-    /// The next of the slots that are taken, by the whole rule.
+    /// Issues the next of the taken slots if the full rule allows it.
     #[cold]
     fn step(&mut self, now_ms: i64) -> Result<u64, Blocked> {
         match self.ids.rule.step(self.issued, now_ms, 1).ok() {
             Some(run) if run.rolled_back => self.look_again(),
             Some(run) if self.may_issue(run.first) => Ok(self.issue(run.first)),
-            // A later tick, or the parent's slots.
+            // The run is in a later tick, or the slots belong to the parent process.
             Some(_) => self.take(),
             None => self.look_again(),
         }
     }
 
-    /// As [`Snowflake`] does where the clock seems to have stepped back, or there seems to be no slot.
+    /// Checks again, as [`Snowflake`] does when the clock seems to have stepped back or no slot seems to be
+    /// free.
     fn look_again(&mut self) -> Result<u64, Blocked> {
         let now_ms = self.ids.clock().unix_ms_uncached().ok();
         match now_ms.and_then(|now_ms| self.ids.rule.step(self.issued, now_ms, 1).ok()) {
@@ -135,8 +141,8 @@ impl<C: Clock> LocalSnowflake<C> {
         }
     }
 
-    /// Whether a slot is the next of those that are taken, by this process. Asked after the clock, which may be the
-    /// caller's and fork.
+    /// Returns true if `slot` is the next of the slots that this process has taken. Must be called after the
+    /// clock was read, because a caller's clock may fork.
     #[inline(always)]
     fn may_issue(&self, slot: u64) -> bool {
         slot == self.issued + 1 && self.taken_in.is_alive()
@@ -148,7 +154,7 @@ impl<C: Clock> LocalSnowflake<C> {
         self.ids.id_of(slot, self.placed_node)
     }
 
-    /// The first of more slots.
+    /// Takes more slots and issues the first of them.
     #[cold]
     fn take(&mut self) -> Result<u64, Blocked> {
         let taken = self.ids.take(self.at_once, self.ids.clock.unix_ms());
@@ -159,7 +165,7 @@ impl<C: Clock> LocalSnowflake<C> {
         Ok(self.issue(run.first))
     }
 
-    /// The next ID, or an error at once if there is none yet, as [`Snowflake::try_next_id`].
+    /// Returns the next ID, or an error at once if none is available yet, as [`Snowflake::try_next_id`] does.
     ///
     /// # Errors
     ///
@@ -169,7 +175,7 @@ impl<C: Clock> LocalSnowflake<C> {
         self.poll_next_id().or_else(|blocked| self.ids.try_next_id_after(blocked))
     }
 
-    /// The next ID, waiting in the caller's way, as [`Snowflake::next_id_with`].
+    /// Returns the next ID and waits with the caller's `wait`, as [`Snowflake::next_id_with`] does.
     ///
     /// # Errors
     ///
@@ -179,7 +185,7 @@ impl<C: Clock> LocalSnowflake<C> {
         self.poll_next_id().or_else(|blocked| self.ids.next_id_after(blocked, wait))
     }
 
-    /// Fills `ids`, waiting in the caller's way, as [`Snowflake::fill_with`].
+    /// Fills `ids` and waits with the caller's `wait`, as [`Snowflake::fill_with`] does.
     ///
     /// # Errors
     ///
@@ -188,7 +194,7 @@ impl<C: Clock> LocalSnowflake<C> {
         self.ids.fill_with(ids, wait)
     }
 
-    /// Waits, lead and rollbacks, as [`Snowflake::stats`]; slots that are taken count as issued.
+    /// Returns waits, lead and rollbacks, as [`Snowflake::stats`] does. Taken slots count as issued.
     ///
     /// # Errors
     ///
@@ -200,7 +206,7 @@ impl<C: Clock> LocalSnowflake<C> {
 
 #[cfg(feature = "std")]
 impl<C: Clock> LocalSnowflake<C> {
-    /// The next ID, waiting for at most `max_wait_ms` of real time, as [`Snowflake::next_id`].
+    /// Returns the next ID and waits for up to `max_wait_ms` of real time, as [`Snowflake::next_id`] does.
     ///
     /// # Errors
     ///
@@ -210,7 +216,7 @@ impl<C: Clock> LocalSnowflake<C> {
         self.next_id_with(&mut crate::system::ThreadWait::new())
     }
 
-    /// Fills `ids`, as [`Snowflake::fill`].
+    /// Fills `ids`, as [`Snowflake::fill`] does.
     ///
     /// # Errors
     ///
@@ -219,7 +225,7 @@ impl<C: Clock> LocalSnowflake<C> {
         self.ids.fill(ids)
     }
 
-    /// The next `n` IDs, as [`Snowflake::next_ids`].
+    /// Returns the next `n` IDs, as [`Snowflake::next_ids`] does.
     ///
     /// # Errors
     ///
@@ -229,7 +235,7 @@ impl<C: Clock> LocalSnowflake<C> {
     }
 }
 
-/// The IDs one after the other, each as [`next_id`](LocalSnowflake::next_id) gives it; it never ends.
+/// An endless iterator over the IDs, each taken with [`next_id`](LocalSnowflake::next_id).
 #[cfg(feature = "std")]
 impl<C: Clock> Iterator for LocalSnowflake<C> {
     type Item = Result<u64, Error>;
