@@ -1,5 +1,5 @@
-//! Waiting for slots without a thread: for an event loop, or a runtime that does its own waiting. The steps are those of
-//! `wait.rs`, a poll at a time.
+//! Waiting for slots without a thread, for an event loop or a runtime that schedules its own waits. The steps
+//! are those of `wait.rs`, one per poll.
 
 use core::time::Duration;
 
@@ -12,8 +12,8 @@ use crate::snowflake::stopped::{Blocked, Part, Stopped};
 use crate::snowflake::wait::take_for_all;
 use crate::system::{Process, Turn};
 
-/// A call that waits without a thread, from [`Snowflake::poll_waiting`]. Until it has its IDs, or is dropped, it has a place
-/// among all calls of the process that wait for the same cursor.
+/// A call that waits without a thread, for [`Snowflake::poll_waiting`]. Until the call has its IDs or this is
+/// dropped, it holds a place among all calls of the process that are waiting for the same cursor.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct Waiting {
@@ -22,24 +22,26 @@ pub struct Waiting {
     unreserved: Option<(u64, Run)>,
 }
 
-/// How far a call has come that waits without a thread.
+/// The progress of a call that waits without a thread.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
 pub enum Polled {
-    /// This many IDs are written, at least one.
+    /// This many IDs have been written: at least one.
     Filled(usize),
     /// Poll again after this time.
     Pause(Duration),
-    /// Run this, on any thread, and poll again.
+    /// Run this on any thread, then poll again.
     Disk(Reservation),
 }
 
 impl<C: Clock> Snowflake<C> {
-    /// Writes IDs to the front of `ids`, or says what the call must wait for. All that one poll writes are of one node.
+    /// Writes IDs to the front of `ids`, or returns what the call must wait for. All IDs from one poll have
+    /// the same node.
     ///
-    /// `waited` is the real time since the call last took IDs, or `None` if it has not waited since. While it waits, a
-    /// thread that leads may take IDs for it: `ids` must not be shorter at the next poll, or some of these are lost. If the
-    /// disk's work fails, the call is over: the next one begins with a new `Waiting`.
+    /// `waited` is the real time since the call last took IDs, or `None` if it has not waited since then. In
+    /// the meantime, a leading thread may take IDs for this call, so `ids` must not be shorter at the next
+    /// poll, or some of these IDs are lost. If the disk write fails, the call is over, and the next one
+    /// starts with a new `Waiting`.
     ///
     /// # Errors
     ///
@@ -68,7 +70,7 @@ impl<C: Clock> Snowflake<C> {
         waited: Option<Duration>,
     ) -> Result<Polled, Error> {
         if waited.is_none() {
-            // A new call, which gets nothing that was taken for the last one.
+            // This is a new call, which must not get anything that was taken for the last one.
             *waiting = Waiting::default();
         }
         let polled = self.poll_once(waiting, ids, waited);
@@ -78,9 +80,9 @@ impl<C: Clock> Snowflake<C> {
         polled
     }
 
-    /// The next ID if there is one now; 0, which is never an ID, if the call must wait: then
-    /// [`poll_waiting`](Self::poll_waiting) does, and does not count this wait again if its `waited` is never `None`. This
-    /// never waits, not even for a disk.
+    /// Returns the next ID if one is available now. Otherwise it returns 0, which is never an ID, and the
+    /// caller continues with [`poll_waiting`](Self::poll_waiting), which does not count this wait again if
+    /// its `waited` is never `None`. This function never waits, not even for a disk.
     ///
     /// # Errors
     ///
@@ -91,12 +93,13 @@ impl<C: Clock> Snowflake<C> {
         self.poll_next_id().or_else(|blocked| self.must_wait(blocked).map(|_| 0))
     }
 
-    /// Writes the IDs that are there now to the front of `ids`, all of one node, and returns how many. If that is fewer than
-    /// `ids` has room for, the call must wait for the rest, as after [`next_id_now`](Self::next_id_now).
+    /// Writes the IDs that are available now to the front of `ids`, and returns their number. All of them
+    /// have the same node. If `ids` is not full, the caller must wait for the rest, as after
+    /// [`next_id_now`](Self::next_id_now).
     ///
     /// # Errors
     ///
-    /// Those of `next_id`. IDs already written are lost then.
+    /// Those of `next_id`. The IDs already written are then lost.
     #[doc(hidden)]
     pub fn fill_now(&self, ids: &mut [u64]) -> Result<usize, Error> {
         match self.poll_fill(ids) {
@@ -105,7 +108,7 @@ impl<C: Clock> Snowflake<C> {
         }
     }
 
-    /// How many IDs a call has that must wait for more, or why it fails.
+    /// Returns the number of IDs that a call already has if it must wait for more, or its error.
     #[cold]
     fn must_wait(&self, blocked: Blocked) -> Result<usize, Error> {
         if !matches!(blocked.stopped, Stopped::Unreserved { .. }) {
@@ -126,7 +129,7 @@ impl<C: Clock> Snowflake<C> {
             return open.map(|()| Polled::Filled(0));
         }
         let mut filled = |Taken { mut run, placed_node }| {
-            // A leader gives as many as the call wanted before.
+            // A leader takes as many slots as the call wanted at an earlier poll.
             run.last = run.last.min(run.first.saturating_add(count - 1));
             let mut part = Part::default();
             self.write(Taken { run, placed_node }, ids, &mut part);
@@ -155,12 +158,12 @@ impl<C: Clock> Snowflake<C> {
                 waiting.turn.get_or_insert_with(|| Process::current().poll_for(self.waits_for(), count));
                 Ok(Polled::Pause(pause))
             }
-            // It may have been given some since it looked.
+            // A leader may have taken some for this call since it last looked.
             Err(error) => given(waiting).map_or(Err(error), filled),
         }
     }
 
-    /// Takes slots for this call, and if it has a turn, for those that wait with it.
+    /// Takes slots for this call and, if it has a turn, for the calls that wait with it.
     fn take_polled(
         &self,
         turn: Option<&Turn>,
@@ -171,7 +174,7 @@ impl<C: Clock> Snowflake<C> {
             Some((last, run)) if self.is_reserved(run) => self.take_reserved(count, last, run),
             _ => self.take(count, self.clock.unix_ms()),
         };
-        // Where there is nothing to take, the others stay in the queue: there may be thousands.
+        // If no slot is free, leave the others in the queue, because there may be thousands of them.
         let has_slot = match unreserved {
             Some(_) => true,
             None => match self.clock.unix_ms() {

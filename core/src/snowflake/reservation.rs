@@ -1,4 +1,4 @@
-//! Reserving slots in a state file, on disk, before any of them is taken.
+//! Reserving slots on disk, in a state file, before they are taken.
 
 use crate::error::Error;
 use crate::rule::{Rule, Run};
@@ -7,18 +7,19 @@ use crate::system::{StateFault, StateFile};
 use crate::wait::Wait;
 
 impl<C> Snowflake<C> {
-    /// What reserves a run.
+    /// Returns the reservation for a run, or `None` without a state file.
     pub(super) fn reservation_of(&self, run: Run, now_ms: i64) -> Option<Reservation> {
         self.state_file.map(|file| Reservation { file, rule: self.rule, to: run.last, now_ms })
     }
 
-    /// Whether a run is reserved, on disk.
+    /// Returns true if a run is reserved on disk.
     pub(super) fn is_reserved(&self, run: Run) -> bool {
         self.state_file.is_some_and(|file| file.is_reserved(run.last))
     }
 }
 
-/// The disk write that a call waits for whose slots are not reserved in the state file yet, from [`Polled`](crate::Polled).
+/// The disk write for which a call waits if its slots are not reserved in the state file yet, from
+/// [`Polled`](crate::Polled).
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
 pub struct Reservation {
@@ -29,7 +30,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Writes it.
+    /// Writes the reservation to disk.
     ///
     /// # Errors
     ///

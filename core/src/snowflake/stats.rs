@@ -1,4 +1,4 @@
-//! What an operator may want to graph.
+//! Statistics for an operator's graphs.
 
 use core::sync::atomic::Ordering;
 
@@ -12,25 +12,25 @@ use crate::snowflake::Snowflake;
 #[cfg(feature = "std")]
 use crate::snowflake::stopped::Stopped;
 
-/// What an operator may want to graph, from [`Snowflake::stats`]. Counted since the cursor was made, by all
-/// Snowflakes that share it, on slow paths only.
+/// Statistics for an operator's graphs, from [`Snowflake::stats`]. They cover all Snowflakes that share the
+/// cursor, since its creation, and are counted only on slow paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Stats {
-    /// How often a call found no free slot and waited or gave up.
+    /// The number of times that a call found no free slot, and waited or gave up.
     pub waits: u64,
-    /// How many steps back of the clock were seen, whether tolerated or not.
+    /// The number of times that the clock stepped back, whether tolerated or not.
     pub rollbacks: u64,
-    /// By how many ms the last tick taken lies ahead of the clock; 0 where it does not.
+    /// How many ms the last tick taken is ahead of the clock, or 0 if it is not ahead.
     pub lead_ms: u64,
     /// The start of the last ID's tick, in Unix ms; `None` before the first ID.
     pub last_issued_ms: Option<u64>,
-    /// How often the lease was lost: it ran out, or another process had its node.
+    /// The number of times that the lease was lost: it ran out, or another process had its node.
     pub lease_losses: u64,
 }
 
 impl<C: Clock> Snowflake<C> {
-    /// Waits, lead and rollbacks, for an operator's graphs. Reads the clock once.
+    /// Returns waits, lead and rollbacks, for an operator's graphs. Reads the clock once.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl<C: Clock> Snowflake<C> {
         })
     }
 
-    /// The lease, if this Snowflake has one.
+    /// Describes the lease, if this Snowflake has one.
     ///
     /// # Errors
     ///
