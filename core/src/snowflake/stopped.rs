@@ -1,4 +1,4 @@
-//! Why a call took no slot, and the error that says so.
+//! The reasons why a call takes no slot, and their errors.
 
 use crate::clock::ClockError;
 use crate::error::{Error, error};
@@ -23,13 +23,13 @@ impl From<Stopped> for Blocked {
 }
 
 impl Blocked {
-    /// How many IDs of a batch were written before.
+    /// The number of IDs of a batch that have already been written.
     pub const fn filled(&self) -> usize {
         self.part.filled
     }
 }
 
-/// How much of a batch is written, and the node's bits of it.
+/// The number of IDs of a batch that have been written, and the bits of their node.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Part {
     pub(super) filled: usize,
@@ -37,13 +37,13 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// What is left to fill.
+    /// Returns the part of a batch that is still to be filled.
     pub(super) fn rest<'a>(&self, ids: &'a mut [u64]) -> Option<&'a mut [u64]> {
         ids.get_mut(self.filled..).filter(|rest| !rest.is_empty())
     }
 }
 
-/// Why a `take` took nothing.
+/// The reason why `take` took nothing.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Stopped {
     ByRule {
@@ -54,13 +54,13 @@ pub(super) enum Stopped {
     Forked,
     Closed,
     State(StateFault),
-    /// This run, which follows `last`, must be reserved in the state file before it is taken.
+    /// This run, which follows slot `last`, must be reserved in the state file before it is taken.
     Unreserved {
         last: u64,
         run: Run,
         now_ms: i64,
     },
-    /// The lease must be renewed, or bring another node.
+    /// The lease must be renewed, or another node must be leased.
     LeaseEnded,
 }
 
@@ -73,12 +73,12 @@ impl<C> Snowflake<C> {
             Stopped::Closed => {
                 error!(Closed, "this Snowflake is closed and issues no more IDs; build another")
             }
-            // Only a Snowflake with a state file is stopped so.
+            // This can only happen with a state file.
             Stopped::State(fault) => {
                 self.state_file.map_or_else(|| exhausted(0), |file| file.error_of(fault))
             }
             Stopped::Unreserved { .. } => exhausted(0),
-            // And only one with a lease so.
+            // This can only happen with a lease.
             Stopped::LeaseEnded => self.lease.as_ref().map_or_else(|| exhausted(0), LeaseUse::lost),
         }
     }
@@ -93,7 +93,7 @@ impl<C> Snowflake<C> {
             ),
             Stop::Backwards { behind_ms, retry_at_ms }
             | Stop::Exhausted { behind_ms: Some(behind_ms), retry_at_ms } => {
-                // Its `behind_ms` and `retry_after_ms` are the first value and the last.
+                // `behind_ms` and `retry_after_ms` read the first and the last value.
                 error!(
                     ClockMovedBackwards,
                     "the clock is % ms behind the last ID (max_backward_ms is %); the next ID can come in % ms",
@@ -102,7 +102,7 @@ impl<C> Snowflake<C> {
                     Number(ms_until(now_ms, retry_at_ms))
                 )
             }
-            // In a test, that clock often stands still.
+            // The caller's clock often stands still in tests.
             Stop::Exhausted { behind_ms: None, retry_at_ms } if self.shared.is_none() => error!(
                 SequenceExhausted,
                 "the sequence of this tick is used up; the next ID can come once the caller's clock has moved on by % ms from % \

@@ -1,10 +1,12 @@
-//! Taking slots without waiting: the path of an ID, and the slow path behind it.
+//! Taking slots without waiting: the path of an ID, and the slow path after it.
 //!
-//! 1. `count_on` takes the next slot of the clock's own tick, below the limit. Almost every ID comes from here.
-//! 2. `take` takes slots by the whole rule. Past the limit, `permit` says how many.
+//! 1. `count_on` takes the next slot of the clock's current tick, below the limit. Nearly all IDs come from
+//! here.
+//! 2. `take` takes slots by the full rule. Above the limit, `permit` decides how many.
 //! 3. If the state file has no slots reserved on disk, `reserve_and_take` reserves some.
 //!
-//! What is then still stopped waits: `wait.rs` in a thread, `polled.rs` without one.
+//! A call that is still stopped after that waits: `wait.rs` handles this in a thread, `polled.rs` without
+//! one.
 
 use portable_atomic::{AtomicU64, Ordering};
 
@@ -18,8 +20,8 @@ use crate::snowflake::stopped::{Blocked, Stopped};
 use crate::system::{StateFault, StateFile};
 
 impl<C: Clock> Snowflake<C> {
-    /// The next ID, or what [`next_id_after`](Self::next_id_after) needs to continue. For callers that hold something (an
-    /// interpreter) which they release only when they must wait.
+    /// Returns the next ID, or the state from which [`next_id_after`](Self::next_id_after) continues. For
+    /// callers that hold something, such as an interpreter, and release it only if they must wait.
     ///
     /// ```
     /// use polyflake::{Snowflake, ThreadWait};
@@ -30,17 +32,17 @@ impl<C: Clock> Snowflake<C> {
     /// };
     /// # Ok::<(), polyflake::Error>(())
     /// ```
-    // Go has a copy of this path: see `Words`.
+    // The Go binding has a copy of this path: see `Words`.
     #[doc(hidden)]
     #[inline(always)]
     pub fn poll_next_id(&self) -> Result<u64, Blocked> {
         self.count_on(Cursor::advance)
     }
 
-    /// As [`poll_next_id`](Self::poll_next_id), without a locked instruction. For callers of which only one at a time can
-    /// move the cursor: every thread that calls for IDs holds one lock (an interpreter's), which it releases only in a
-    /// [`Wait`](crate::Wait), and there is no state file, through which other processes move the cursor too, and no lease,
-    /// whose keeper moves it.
+    /// Does the same as [`poll_next_id`](Self::poll_next_id), without a locked instruction. Only one caller
+    /// at a time may be able to move the cursor: all threads that take IDs hold the same lock (such as an
+    /// interpreter's) and release it only in a [`Wait`](crate::Wait). A state file is not allowed, because
+    /// other processes move its cursor, and neither is a lease, because its keeper does.
     #[doc(hidden)]
     #[inline(always)]
     pub fn poll_next_id_under_lock(&self) -> Result<u64, Blocked> {
@@ -51,7 +53,7 @@ impl<C: Clock> Snowflake<C> {
         self.count_on(Cursor::advance_under_lock)
     }
 
-    /// The next slot of the clock's own tick. If there is none, one by the whole rule.
+    /// Takes the next slot of the clock's current tick. If there is none, takes one by the full rule.
     #[inline(always)]
     fn count_on(&self, advance: impl Fn(&Cursor, u64, u64) -> bool) -> Result<u64, Blocked> {
         let now_ms = match self.clock.unix_ms() {
@@ -61,9 +63,10 @@ impl<C: Clock> Snowflake<C> {
         let cursor = self.cursor();
         let last = cursor.load();
         if let Some(slot) = self.rule.next_in_tick(last, now_ms) {
-            // The limit after the clock, which may be the caller's and fork. Below it there is a next slot.
+            // Loads the limit after reading the clock, because a caller's clock may fork. Below the limit a
+            // next slot always exists.
             if last < self.limit.get() {
-                // After the limit, and before the cursor moves: see `Lease`.
+                // Comes after the limit is loaded and before the cursor moves: see `Lease`.
                 let placed_node = self.placed_node();
                 if advance(cursor, last, slot) {
                     return Ok(self.id_of(slot, placed_node));
@@ -82,15 +85,16 @@ impl<C: Clock> Snowflake<C> {
         }
     }
 
-    /// Takes up to `count` slots, all in one piece, by the whole rule. `now_ms` is this call's reading of the clock.
+    /// Takes up to `count` contiguous slots by the full rule. `now_ms` is this call's reading of the clock.
     #[inline(never)]
     pub(super) fn take(&self, count: u64, now_ms: Result<i64, ClockError>) -> Result<Taken, Stopped> {
         let cursor = self.cursor();
-        // The clock first, so that this thread needs the cursor's cache line for as short as possible. But another thread
-        // may come between the two with a later reading, and a reading may have been cached. So what looks like a step
-        // back, an error or a wait is looked at once more, with the clock read again, after the cursor.
+        // The clock is read first, so that this thread needs the cursor's cache line for as short as
+        // possible. However, between the two steps another thread may use a later reading, and a reading may
+        // have been cached. Anything that looks like a step back, an error or a wait is therefore checked
+        // once more, with the clock read again after the cursor.
         let read = |now_ms: Result<i64, ClockError>| {
-            // After `close`, that is the error.
+            // After `close`, the error is `closed`.
             now_ms.map_err(|error| self.check_open().err().unwrap_or(Stopped::Clock(error)))
         };
         let mut now_ms = read(now_ms)?;
@@ -108,7 +112,7 @@ impl<C: Clock> Snowflake<C> {
                     }
                 }
                 Ok(mut run) => {
-                    // After the clock, which may be the caller's and fork.
+                    // Comes after the clock is read, because a caller's clock may fork.
                     if run.last > self.limit.get() {
                         run = match self.permit(last, run, now_ms) {
                             Err(Stopped::ByRule { .. }) if !again => {
@@ -118,7 +122,7 @@ impl<C: Clock> Snowflake<C> {
                             other => other?,
                         };
                     }
-                    // After the limit, and before the cursor moves: see `Lease`.
+                    // Comes after the limit is loaded and before the cursor moves: see `Lease`.
                     let placed_node = self.placed_node();
                     if cursor.advance(last, run.last) {
                         if run.rolled_back {
@@ -144,7 +148,7 @@ impl<C: Clock> Snowflake<C> {
         }
     }
 
-    /// How much of a run that ends past the limit may be taken. The first run starts as in a fresh tick.
+    /// Returns the part of a run past the limit that may be taken. The first run starts as in a fresh tick.
     #[cold]
     fn permit(&self, last: u64, run: Run, now_ms: i64) -> Result<Run, Stopped> {
         self.check_open()?;
@@ -153,7 +157,7 @@ impl<C: Clock> Snowflake<C> {
         }
         let mut run = run;
         if !self.limit.has_started() {
-            // Another process may have issued up to here.
+            // Another process may have issued slots up to this one.
             let floor = self.state_file.map_or(0, StateFile::floor);
             if last < floor {
                 let stopped = |stop| Stopped::ByRule { stop, now_ms };
@@ -173,8 +177,8 @@ impl<C: Clock> Snowflake<C> {
         }
     }
 
-    /// As `permit`, by a lease. It may have another node by now: then the cursor has moved, and refuses a run that does not
-    /// follow the last ID of the node before.
+    /// Does what `permit` does, for a lease. The lease may have another node by now. The cursor has then
+    /// moved, so it refuses a run that does not follow the last ID of the previous node.
     fn permit_by_lease(&self, lease: &LeaseUse, last: u64, run: Run) -> Result<Run, Stopped> {
         lease.look(|node, limit| {
             self.node.store(node, Ordering::Relaxed);
@@ -193,7 +197,8 @@ impl<C: Clock> Snowflake<C> {
         Ok(Run { last: run.last.min(limit), ..run })
     }
 
-    /// Continues a `take` that was stopped because its run is not reserved in the state file: reserves it, once.
+    /// Continues a `take` that stopped because its run is not reserved in the state file: makes one attempt
+    /// to reserve the run.
     pub(super) fn reserve_and_take(
         &self,
         count: u64,
@@ -207,14 +212,16 @@ impl<C: Clock> Snowflake<C> {
         self.take_reserved(count, last, run)
     }
 
-    /// Takes a run that follows `last` and has been reserved in the state file since it was stopped.
+    /// Takes a run that follows slot `last` and has been reserved in the state file in the meantime.
     pub(super) fn take_reserved(&self, count: u64, last: u64, run: Run) -> Result<Taken, Stopped> {
         self.check_open()?;
-        // While the disk was at it, the clock may have been set back, and another file have begun below this run.
+        // During the disk write, the clock may have been set back and another file may have begun below this
+        // run.
         if let Some(file) = self.state_file {
             file.still_in_place().map_err(Stopped::State)?;
         }
-        // This very run, so that it succeeds even if the clock has passed all that is reserved meanwhile.
+        // Takes exactly this run, so that it succeeds even if the clock has meanwhile passed everything that
+        // is reserved.
         if self.cursor().advance(last, run.last) {
             self.start_limit();
             return Ok(Taken { run, placed_node: self.placed_node() });
@@ -224,12 +231,13 @@ impl<C: Clock> Snowflake<C> {
 }
 
 impl<C> Snowflake<C> {
-    /// The word that holds the limit once the first ID was issued.
+    /// Returns the word that holds the limit after the first ID.
     fn limit_word(&self) -> &'static AtomicU64 {
         self.state_file.map_or_else(|| self.made_in.limit(self.layout.slot_bits()), StateFile::limit)
     }
 
-    /// After slots were taken: from the first ones on the limit is the cursor's, and the cursor is past the floor.
+    /// Called after slots were taken. After the first ones, the cursor's limit applies, and the cursor is
+    /// past the floor.
     #[inline]
     fn start_limit(&self) {
         if !self.limit.has_started() && self.lease.is_none() {
@@ -240,7 +248,8 @@ impl<C> Snowflake<C> {
         }
     }
 
-    /// Whether this Snowflake may still issue at all: it is not closed, and not the parent's.
+    /// Returns an error if this Snowflake may not issue any more: it was closed, or it belongs to the parent
+    /// process.
     pub(super) fn check_open(&self) -> Result<(), Stopped> {
         if self.limit.is_closed() {
             return Err(Stopped::Closed);
@@ -252,8 +261,9 @@ impl<C> Snowflake<C> {
     }
 }
 
-/// After a swap that another thread won, for less than 2 us: it has the cursor's cache line now, and both issue more IDs
-/// in runs than in turns, where the line moves for each ID. With two threads an ID takes 12 ns and not 36.
+/// Pauses for less than 2 us after another thread won a swap. That thread now has the cursor's cache line,
+/// and both threads issue more IDs in runs than in turns, where the line moves for each ID. With two threads
+/// an ID takes 12 ns instead of 36.
 #[cold]
 fn give_way() {
     for _ in 0..32 {

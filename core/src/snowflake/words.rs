@@ -1,28 +1,31 @@
-//! The words that the path of an ID reads and writes, for a language to which a call into this library is dear.
+//! The words that the path of an ID reads and writes, for languages in which a call into this library is
+//! expensive.
 
 use crate::clock::BuiltinClock;
 use crate::snowflake::Snowflake;
 use crate::system::StdTime;
 
-/// What [`Snowflake::poll_next_id`] needs for an ID of the tick that the cursor is in. `polyflake.h` says how they are used
-/// (at `polyflake_words`): what changes in that path changes there, and in Go.
+/// The words that [`Snowflake::poll_next_id`] uses for an ID in the cursor's current tick. `polyflake.h`
+/// explains how to use them (at `polyflake_words`). If that path changes, the header and Go must change too.
 ///
-/// All words are 64 bits wide, and are read and written as atomics; `limit` is a word that holds a pointer to a word.
+/// All words are 64 bits wide and accessed atomically. `limit` is a word that holds a pointer to another
+/// word.
 #[derive(Debug, Clone, Copy)]
 pub struct Words {
-    /// The processor's counter at a reading of the clock.
+    /// The processor's counter when the clock was last read.
     pub clock_start: *const u64,
-    /// That reading: Unix ms, and in the low 20 bits for how many counts from `clock_start` it is valid.
+    /// The result of that reading: Unix ms, and in the low 20 bits the number of counts from `clock_start`
+    /// for which it is valid.
     pub clock_kept: *const u64,
     /// The last slot taken.
     pub cursor: *const u64,
-    /// Points to the word with the last slot that may be taken.
+    /// Points to the word that holds the last slot that may be taken.
     pub limit: *const *const u64,
     /// The start of tick 0, in Unix ms.
     pub epoch_ms: u64,
     /// The length of a tick, in ms.
     pub tick_ms: u64,
-    /// The node's bits in their place. Read after `limit`: a lease may change them.
+    /// The node's bits at their positions. Read this after `limit`, because a lease may change both.
     pub placed_node: *const u64,
     /// The width of the sequence.
     pub sequence_bits: u32,
@@ -33,9 +36,8 @@ pub struct Words {
 }
 
 impl Snowflake {
-    /// The words; `None` unless the clock is the system's. `limit` and
-    /// `placed_node` are the Snowflake's, the others live as long as the
-    /// process.
+    /// Returns the words, or `None` unless the clock is the system's. `limit` and `placed_node` live as long
+    /// as the Snowflake, the others as long as the process.
     #[doc(hidden)]
     pub fn words(&self) -> Option<Words> {
         let BuiltinClock::System(_) = self.clock else { return None };
@@ -63,13 +65,13 @@ mod tests {
 
     /// Reads a word of a living Snowflake.
     fn read(word: *const u64) -> u64 {
-        // SAFETY: it points to an atomic of as many bits, which lives for the whole test.
+        // SAFETY: it points to an atomic of the same width, which lives for the whole test.
         #[allow(unsafe_code)]
         unsafe { AtomicU64::from_ptr(word.cast_mut()) }.load(Ordering::Acquire)
     }
 
     fn limit(words: Words) -> u64 {
-        // SAFETY: no other thread has this Snowflake, and what the word points to lives as long as the process.
+        // SAFETY: no other thread has this Snowflake, and the word's target lives as long as the process.
         #[allow(unsafe_code)]
         read(unsafe { *words.limit })
     }
