@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# recipes/test.sh [PART...]: runs the tests of the recipes (python, sql, node, go, java, rust, php; all, if none is named) with
-# the packages as they are installed. It starts the databases and stops them at the end. The output of each part ends
-# with "N passed, M failed".
+# recipes/test.sh [PART...]: runs the tests of the recipes (python, sql, node, go, java, rust, php; all, if none is
+# named) with the packages as they are installed. It starts the databases and stops them at the end. The output of each
+# part ends with "N passed, M failed".
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 root=$PWD

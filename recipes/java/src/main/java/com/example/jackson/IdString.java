@@ -24,7 +24,8 @@ import tools.jackson.databind.annotation.JsonSerialize;
  * record Order(@IdString long id, @IdString Long parent, @IdString.Each List<Long> items) {}
  * }</pre>
  *
- * <p>Anything but decimal text is refused, even a number, since JavaScript may have rounded it. IDs of 64 bits are unsigned.
+ * <p>Anything but decimal text is refused, even a number, since JavaScript may have rounded it. IDs of 64 bits are
+ * unsigned.
  */
 @JacksonAnnotationsInside
 @JsonSerialize(using = IdString.Writer.class)
@@ -51,7 +52,8 @@ public @interface IdString {
         @Override
         public Long deserialize(JsonParser json, DeserializationContext context) {
             if (!json.hasToken(JsonToken.VALUE_STRING)) {
-                throw context.wrongTokenException(json, Long.class, JsonToken.VALUE_STRING, "an ID must be decimal text");
+                throw context.wrongTokenException(
+                        json, Long.class, JsonToken.VALUE_STRING, "an ID must be decimal text");
             }
             String text = json.getString();
             try {

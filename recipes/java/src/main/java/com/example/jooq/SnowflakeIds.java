@@ -18,7 +18,7 @@ import org.jooq.UpdatableRecord;
  * order.store();
  * }</pre>
  *
- * <p>jOOQ calls it for records, as in {@code store}, {@code insert} and {@code batchInsert}. A statement sets the ID itself:
+ * <p>jOOQ calls it for records, as in {@code store}, {@code insert} and {@code batchInsert}. In a statement, set it:
  *
  * <pre>{@code
  * dsl.insertInto(ORDERS).set(ORDERS.ID, ids.nextId())

@@ -4,8 +4,8 @@ import com.baomidou.mybatisplus.core.incrementer.IdentifierGenerator;
 import io.polyflake.IdGenerator;
 
 /**
- * MyBatis-Plus: keys of {@code IdType.ASSIGN_ID}, its default, take the next ID. Its own generator derives the worker from
- * the host's MAC address and the process ID, and two processes may get the same one.
+ * MyBatis-Plus: keys of {@code IdType.ASSIGN_ID}, its default, take the next ID. Its own generator derives the worker
+ * from the host's MAC address and the process ID, so two processes may have the same worker.
  *
  * <pre>{@code
  * class Order {

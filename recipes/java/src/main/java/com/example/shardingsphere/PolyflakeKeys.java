@@ -22,8 +22,8 @@ import org.apache.shardingsphere.infra.algorithm.keygen.core.KeyGenerateAlgorith
  * }</pre>
  *
  * <p>Name this class in the file
- * {@code META-INF/services/org.apache.shardingsphere.infra.algorithm.keygen.core.KeyGenerateAlgorithm}. The process gives its
- * node back when it ends.
+ * {@code META-INF/services/org.apache.shardingsphere.infra.algorithm.keygen.core.KeyGenerateAlgorithm}.
+ * The process gives its node back when it ends.
  */
 public final class PolyflakeKeys implements KeyGenerateAlgorithm {
     /** ShardingSphere makes an instance of this class whenever it reads the configuration. */

@@ -16,9 +16,10 @@ import org.springframework.context.annotation.Bean;
  * polyflake.lease=redis://redis.internal/0
  * }</pre>
  *
- * <p>Name this class in the file {@code META-INF/spring/org.springframework.boot.autoconfigure.AutoConfiguration.imports}.
- * The program starts once it has leased a node. It gives the node back when it ends, after the last requests and after all
- * beans that use the Snowflake.
+ * <p>Name this class in the file
+ * {@code META-INF/spring/org.springframework.boot.autoconfigure.AutoConfiguration.imports}. The program starts once it
+ * has leased a node. It gives the node back when it ends, after the last requests and after all beans that use the
+ * Snowflake.
  */
 @AutoConfiguration
 @EnableConfigurationProperties(PolyflakeAutoConfiguration.Options.class)

@@ -10,7 +10,7 @@ import org.springframework.data.relational.core.mapping.RelationalPersistentProp
 import org.springframework.data.relational.core.mapping.event.BeforeConvertCallback;
 
 /**
- * Spring Data JDBC: a new row takes the next ID if its {@code @Id} is a {@code Long} and null. Works for classes and records.
+ * Spring Data JDBC: a new row, a class or a record, takes the next ID if its {@code @Id} is a {@code Long} and null.
  *
  * <pre>{@code
  * record Order(@Id Long id, String name) {}

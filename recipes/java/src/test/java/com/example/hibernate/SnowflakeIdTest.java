@@ -103,7 +103,8 @@ class SnowflakeIdTest {
             try (SessionFactory factory = open(ids)) {
                 Exception error = assertThrows(IllegalStateException.class,
                         () -> factory.inTransaction(session -> session.persist(new Order())));
-                assertEquals(ids == failing ? "no ID" : "the setting polyflake.ids must be an IdGenerator", error.getMessage());
+                String expected = ids == failing ? "no ID" : "the setting polyflake.ids must be an IdGenerator";
+                assertEquals(expected, error.getMessage());
                 List<Order> found = factory.fromSession(session -> session.createQuery(ORDERS, Order.class).list());
                 assertTrue(found.isEmpty());
             }

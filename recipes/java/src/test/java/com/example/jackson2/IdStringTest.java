@@ -43,19 +43,23 @@ class IdStringTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"1", "1541815603606036481", "1.5", "true", "{}", "[]", "\"\"", "\"-1\"", "\"1 \"", "\"0x1\"",
-        "\"18446744073709551616\"", "null"})
+    @ValueSource(strings = {"1", "1541815603606036481", "1.5", "true", "{}", "[]", "\"\"", "\"-1\"", "\"1 \"",
+        "\"0x1\"", "\"18446744073709551616\"", "null"})
     void anythingElseIsRefused(String value) throws Exception {
         String record = "{\"id\":" + value + ",\"parent\":null,\"items\":[],\"amount\":0}";
         assertThrows(JacksonException.class, () -> mapper.readValue(record, Order.class));
         assertThrows(JacksonException.class, () -> mapper.readValue("{\"id\":" + value + "}", Bean.class));
     }
 
+    private String refusal(String json) {
+        return assertThrows(JacksonException.class, () -> mapper.readValue(json, Bean.class)).getMessage();
+    }
+
     @Test
     void aRefusalSaysWhy() throws Exception {
-        String number = assertThrows(JacksonException.class, () -> mapper.readValue("{\"id\":1}", Bean.class)).getMessage();
+        String number = refusal("{\"id\":1}");
         assertTrue(number.contains("an ID must be decimal text"), number);
-        String text = assertThrows(JacksonException.class, () -> mapper.readValue("{\"id\":\"1x\"}", Bean.class)).getMessage();
+        String text = refusal("{\"id\":\"1x\"}");
         assertTrue(text.contains("1x"), text);
     }
 }

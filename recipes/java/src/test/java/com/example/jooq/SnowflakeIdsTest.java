@@ -98,7 +98,8 @@ class SnowflakeIdsTest {
                     .map(OrderRecord::id).toList();
             assertEquals(all, dsl.fetchValues(Orders.ORDERS.id).stream().sorted().toList());
             assertTrue(before < all.getFirst() && all.getLast() < after, before + " " + all + " " + after);
-            assertEquals("an order", dsl.fetchOne(Orders.ORDERS, Orders.ORDERS.id.eq(stored.id())).get(Orders.ORDERS.name));
+            OrderRecord found = dsl.fetchOne(Orders.ORDERS, Orders.ORDERS.id.eq(stored.id()));
+            assertEquals("an order", found.get(Orders.ORDERS.name));
         });
     }
 

@@ -21,7 +21,7 @@ import me.ahoo.cosid.snowflake.SecondSnowflakeId;
 import org.apache.shardingsphere.infra.algorithm.keygen.snowflake.SnowflakeKeyGenerateAlgorithm;
 import org.junit.jupiter.api.Test;
 
-/** IDs that other packages have made decode with Polyflake's layouts: the time now, and the node that they were given. */
+/** IDs that other packages have made decode with Polyflake's layouts, to the time and the node that they were given. */
 class DecodedTest {
     private static void check(String layout, Map<String, Long> node, LongSupplier ids) {
         Layout decoding = Layout.of(layout);
@@ -64,8 +64,8 @@ class DecodedTest {
         assertEquals(ids.getGenerateDateTime(id), decoded.timestampMs());
 
         Instant epoch = Instant.parse("2020-01-01T00:00:00Z");
-        check("timestamp:41|datacenter:5|worker:5|sequence:12@1577836800000/1ms", Map.of("datacenter", 3L, "worker", 9L),
-                new Snowflake(Date.from(epoch), 9, 3, false)::nextId);
+        check("timestamp:41|datacenter:5|worker:5|sequence:12@1577836800000/1ms",
+                Map.of("datacenter", 3L, "worker", 9L), new Snowflake(Date.from(epoch), 9, 3, false)::nextId);
     }
 
     @Test

@@ -95,7 +95,8 @@ class PolyflakeKeysTest {
                     }
                 }
                 try (Statement insert = connection.createStatement()) {
-                    assertEquals(3, insert.executeUpdate("INSERT INTO sharded_orders (name) VALUES ('a'), ('b'), ('c')"));
+                    String three = "INSERT INTO sharded_orders (name) VALUES ('a'), ('b'), ('c')";
+                    assertEquals(3, insert.executeUpdate(three));
                 }
                 assertEquals(100, Set.copyOf(given).size());
                 assertEquals(103, idsIn(shop).size());

@@ -41,9 +41,11 @@ class SpringBootTest {
     private static ConfigurableApplicationContext start(SpringApplication application, String... options) {
         application.setRegisterShutdownHook(false);
         List<String> arguments = new ArrayList<>(List.of(
-                "--server.port=0", "--server.address=127.0.0.1", "--spring.main.banner-mode=off", "--logging.level.root=warn",
-                "--spring.jpa.hibernate.ddl-auto=create-drop", "--spring.jpa.open-in-view=false",
-                "--management.endpoint.health.show-components=always", "--management.endpoint.health.show-details=always",
+                "--server.port=0", "--server.address=127.0.0.1", "--spring.main.banner-mode=off",
+                "--logging.level.root=warn", "--spring.jpa.hibernate.ddl-auto=create-drop",
+                "--spring.jpa.open-in-view=false",
+                "--management.endpoint.health.show-components=always",
+                "--management.endpoint.health.show-details=always",
                 "--spring.data.jdbc.repositories.enabled=false"));
         arguments.addAll(List.of(options));
         return application.run(arguments.toArray(String[]::new));
@@ -72,7 +74,8 @@ class SpringBootTest {
     @Test
     void aProgramLeasesANodeAndGivesItBack() throws Exception {
         String only = "?nodes=5-5";
-        ConfigurableApplicationContext program = start("--polyflake.lease=" + lease() + only, "--polyflake.layout=leaf");
+        ConfigurableApplicationContext program =
+                start("--polyflake.lease=" + lease() + only, "--polyflake.layout=leaf");
         Snowflake ids = program.getBean(Snowflake.class);
         assertEquals(5, ids.node());
         assertEquals(Layout.of("leaf"), ids.layout());

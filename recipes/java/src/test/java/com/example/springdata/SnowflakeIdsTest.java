@@ -84,7 +84,8 @@ class SnowflakeIdsTest {
                 Order order = template.save(new Order(null, "an order"));
                 assertEquals("an order", order.name);
                 Item item = template.save(new Item());
-                List<Order> many = template.saveAll(Stream.generate(() -> new Order(null, "one of many")).limit(100).toList());
+                List<Order> many = template.saveAll(
+                        Stream.generate(() -> new Order(null, "one of many")).limit(100).toList());
                 long after = ids.nextId();
 
                 assertEquals(order, template.findById(order.id, Order.class));
