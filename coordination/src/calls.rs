@@ -15,8 +15,8 @@ use crate::watched::lock;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Runs a call on the thread for waiting calls, and then `done` with its result. The result is `None` if the
-/// call panicked, or soon after `is_gone` says that nothing waits for it any more. If `done` takes long, it
-/// delays other calls, but no lease.
+/// call panicked, or soon after `is_gone` says that nothing waits for it any more. A slow `done` delays other
+/// calls, but no lease.
 ///
 /// # Errors
 ///

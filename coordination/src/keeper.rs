@@ -348,9 +348,9 @@ pub(crate) fn start_thread(
     thread
 }
 
-/// How many look-ups of host names may be under way. Each has a thread, which ends after it was idle for ten
-/// seconds. A name server that does not answer holds up a look-up for half a minute, and nothing can end it
-/// sooner. If no thread were left, the hosts of other stores could not be reached. With the shortest TTL,
+/// How many look-ups of host names may be under way. Each has a thread, which ends after it has been idle for
+/// ten seconds. A name server that does not answer holds up a look-up for half a minute, and nothing can end
+/// it sooner. If no thread were left, the hosts of other stores could not be reached. With the shortest TTL,
 /// each connection attempts a look-up about every second, and a store has two connections.
 const LOOK_UPS: usize = 64;
 

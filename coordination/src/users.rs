@@ -23,7 +23,7 @@ struct Present {
     count: u64,
     /// Whether the last user closed it, rather than just leaving.
     is_closed: bool,
-    /// Since when there have been no users.
+    /// The time when the last user left.
     since: Instant,
     is_over: bool,
 }

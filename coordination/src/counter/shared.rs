@@ -352,7 +352,7 @@ impl Shared {
         self.state.get().failed
     }
 
-    /// Wakes the waiting calls, which check whether they are closed.
+    /// Wakes the waiting calls, so that they check whether they are closed.
     pub(super) fn tell_waiting(&self) {
         self.state.change(|_| {});
     }

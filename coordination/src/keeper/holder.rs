@@ -36,7 +36,7 @@ pub(super) struct Holder {
     pub(super) terms: Terms,
     acquisition: Acquisition,
     pub(super) pace: Pace,
-    /// Until when a fence prevented a lease, if one did.
+    /// The time until which a fence prevented a lease, if one did.
     fenced_until: Option<Instant>,
     /// The problem that the log last reported.
     told: Option<Kind>,

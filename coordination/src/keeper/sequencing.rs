@@ -34,7 +34,7 @@ pub(super) struct Task {
     store: stores::Connected,
     holder: Holder,
     held: Option<Held>,
-    /// Until when this process is the only owner, by [`Clocks::elapsed_ms`].
+    /// The time until which this process is the only owner, by [`Clocks::elapsed_ms`].
     until_ms: u64,
     /// The bounds under the last lease, and whether the lease is still held.
     bounds: Option<Bounds>,

@@ -138,8 +138,8 @@ enum Doing {
         held: Held,
         until: u64,
         renewal: Option<Renewal>,
-        /// Until when the first process answers as the only holder, and since when a renewal has been under
-        /// way.
+        /// The time until which the first process answers as the only holder, and the time at which its
+        /// present renewal began.
         alone_until: u64,
         since: u64,
     },

@@ -506,7 +506,7 @@ async fn keeping(mut handle: Handle) {
                     wait = 10_000;
                 }
                 Some(Ok(Renewed::Lost)) => {
-                    // The process continues with the reserved ticks, even once it has its next node.
+                    // The process continues with the reserved ticks, even after it gets its next node.
                     world.counts.lost += 1;
                     world.log(|| format!("process {process}: lost lease {number}"));
                     known = Some(held.known.clone());

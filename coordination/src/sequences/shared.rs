@@ -40,7 +40,7 @@ pub(crate) struct Shared {
     pub(super) process: ThisProcess,
     pub(crate) users: Users,
     pub(crate) wake: Notify,
-    /// Until when numbers may be given, by [`Clocks::elapsed_ms`].
+    /// The time until which numbers may be given, by [`Clocks::elapsed_ms`].
     pub(super) until_ms: AtomicU64,
     state: Watched<State>,
     pub(super) counts: Counts,
@@ -171,8 +171,8 @@ impl Shared {
     }
 
     /// Takes the next numbers of the keys with these hashes, or 0 if the bound does not allow one. Returns
-    /// `false` if the lease does not hold: the numbers are then taken back. A lock is taken once for all of
-    /// its keys, and no clock is read in between, so that a processor can look for several of them at a time.
+    /// `false` if the lease does not hold: the numbers are then taken back. Takes each lock once for all of
+    /// its keys, and reads no clock in between, so that a processor can look up several keys at a time.
     pub(super) fn next_together(&self, hashes: &[u64], numbers: &mut [u64]) -> bool {
         if self.until_ms.load(Ordering::Relaxed) == 0 {
             return false;
@@ -248,7 +248,7 @@ impl Shared {
         if self.is_held() { Lacks::Bound } else { Lacks::Lease }
     }
 
-    /// Returns the error for a call at once, if waiting does not help.
+    /// Returns the error that a call gets at once, if waiting does not help.
     pub(super) fn trouble_of(&self, lacks: &Lacks) -> Option<Error> {
         match lacks {
             Lacks::Lease => self.wake.notify_one(),
@@ -332,7 +332,7 @@ impl Shared {
         self.state.change(|state| state.bounds = Some(trouble));
     }
 
-    /// Wakes the waiting calls, which check whether they are closed.
+    /// Wakes the waiting calls, so that they check whether they are closed.
     pub(super) fn tell_waiting(&self) {
         self.state.change(|_| {});
     }

@@ -16,7 +16,8 @@ pub(super) struct NoForks(());
 impl NoForks {
     pub(super) fn begin() -> Self {
         if !IS_REGISTERED.swap(true, Ordering::AcqRel) {
-            // SAFETY: the handlers only wait for an atomic and store to it, and are never unloaded, like those of the core.
+            // SAFETY: the handlers only wait for an atomic and store to it, and are never unloaded, like the
+            // core's handlers.
             #[allow(unsafe_code)]
             let refused = unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
             // This fails only if memory is short. The next call tries again.

@@ -24,7 +24,7 @@ fn prefix(group: &Group) -> String {
     format!("{PREFIX}{}/{}/{}/", group.namespace, group.kind, keyed::escaped(&group.name))
 }
 
-/// Returns the former version's key in the place of a group.
+/// Returns the key that the former version used in place of this group.
 fn former(Group { namespace, kind, name }: &Group) -> Option<String> {
     match kind {
         Kind::Space => Some(format!("{PREFIX}{namespace}/{name}/space")),

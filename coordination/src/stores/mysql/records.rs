@@ -37,7 +37,7 @@ GRANT SELECT, INSERT, UPDATE ON polyflake_records TO polyflake@'%';
 GRANT PROCESS ON *.* TO polyflake@'%';
 ";
 
-/// Facts about the server, found on connecting.
+/// Facts about the server, collected on connecting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ready {
     pub(super) facts: Facts,

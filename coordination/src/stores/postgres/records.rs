@@ -66,7 +66,7 @@ pub(in crate::stores) fn schema(name: &str) -> (String, String) {
 
 const PUBLIC: &str = "public";
 
-/// Facts about the server, found on connecting, and about the address.
+/// Facts about the server, collected on connecting, and about the address.
 #[derive(Debug, Clone)]
 pub(super) struct Ready {
     schema: String,

@@ -27,8 +27,8 @@ impl ZookeeperStore {
         format!("{}/{}", self.kind(&group.namespace, group.kind), escaped(&group.name))
     }
 
-    /// Returns the former version's znode in the place of a group. For sequences this is the same znode, but
-    /// with data.
+    /// Returns the znode that the former version used in place of this group. For sequences this is the same
+    /// znode, but with data.
     fn former(&self, group: &Group) -> String {
         let (namespace, name) =
             (format!("{}/{}", self.top(), escaped(&group.namespace)), escaped(&group.name));
