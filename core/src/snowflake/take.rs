@@ -1,7 +1,7 @@
 //! Taking slots without waiting: the path of an ID, and the slow path after it.
 //!
 //! 1. `count_on` takes the next slot of the clock's current tick, below the limit. Nearly all IDs come from
-//! here.
+//!    here.
 //! 2. `take` takes slots by the full rule. Above the limit, `permit` decides how many.
 //! 3. If the state file has no slots reserved on disk, `reserve_and_take` reserves some.
 //!

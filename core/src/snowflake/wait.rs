@@ -1,11 +1,12 @@
 //! Waiting for slots, in a thread.
 //!
-//! A call that is stopped goes the same way here and in `polled.rs`, which has no thread:
+//! A stopped call takes the same steps here and in `polled.rs`, which uses no thread:
 //!
-//! 1. If only the state file keeps it from its run, it reserves that and takes it (`reserve_and_take`).
-//! 2. `pause_after` says how long it pauses before it looks again, or why it fails.
-//! 3. It joins the calls that wait for the same cursor. One of them leads, and looks for all.
-//! 4. When there are slots, the leader takes them and gives each call its share (`take_for_all`).
+//! 1. If its run only needs a reservation in the state file, it reserves and takes the run
+//!    (`reserve_and_take`).
+//! 2. `pause_after` returns how long to pause before looking again, or the reason why the call fails.
+//! 3. It joins the calls that are waiting for the same cursor. One of them leads, and looks on behalf of all.
+//! 4. When slots are available, the leader takes them and gives each call its share (`take_for_all`).
 
 use core::time::Duration;
 
@@ -20,18 +21,18 @@ use crate::system::{Process, Turn};
 use crate::wait::Wait;
 
 impl<C: Clock> Snowflake<C> {
-    /// The next ID, waiting in the caller's way, for at most `max_wait_ms` of real time.
+    /// Returns the next ID and waits with the caller's `wait`, for up to `max_wait_ms` of real time.
     ///
     /// # Errors
     ///
-    /// Those of `next_id`, or what interrupted the wait.
+    /// Those of `next_id`, or the error that interrupted the wait.
     #[inline]
     pub fn next_id_with<W: Wait>(&self, wait: &mut W) -> Result<u64, W::Error> {
         self.poll_next_id().or_else(|blocked| self.next_id_after(blocked, wait))
     }
 
-    /// Continues a call that was blocked, without waiting: what [`try_next_id`](Self::try_next_id) does after
-    /// [`poll_next_id`](Self::poll_next_id). It may take as long as a disk does to sync a state file.
+    /// Continues a blocked call without waiting for slots, as [`try_next_id`](Self::try_next_id) does after
+    /// [`poll_next_id`](Self::poll_next_id). It may take as long as the disk needs to sync a state file.
     #[doc(hidden)]
     #[cold]
     pub fn try_next_id_after(&self, blocked: Blocked) -> Result<u64, Error> {
@@ -46,14 +47,14 @@ impl<C: Clock> Snowflake<C> {
         }
     }
 
-    /// Continues a call that was blocked, waiting at most `max_wait_ms` of real time.
+    /// Continues a blocked call, and waits for up to `max_wait_ms` of real time.
     #[doc(hidden)]
     #[cold]
     pub fn next_id_after<W: Wait>(&self, blocked: Blocked, wait: &mut W) -> Result<u64, W::Error> {
         self.wait_and_take(1, blocked.stopped, wait).map(|taken| self.first_of(taken))
     }
 
-    /// Takes up to `count` slots once there are some, or fails after `max_wait_ms`.
+    /// Takes up to `count` slots as soon as some are available, or fails after `max_wait_ms`.
     pub(super) fn wait_and_take<W: Wait>(
         &self,
         count: u64,
@@ -65,10 +66,10 @@ impl<C: Clock> Snowflake<C> {
             Ok(taken) => return Ok(taken),
             Err(stopped) => stopped,
         };
-        // Before it joins the others, which takes a lock and memory: an error needs neither, and in a child made by a bare
-        // `clone` the heap may be locked forever.
+        // Errors are returned before the call joins the others, which takes a lock and memory. An error needs
+        // neither, and in a child created by a bare `clone` the heap may be locked forever.
         let mut pause = self.pause_after(stopped, None)?;
-        // The disk's time too, where another call was faster.
+        // Includes the time of the disk write if another call was faster.
         let mut waited = wait.elapsed().saturating_sub(since);
         if self.wait_left(waited).is_zero() {
             return Err(self.error_of(stopped).into());
@@ -80,11 +81,11 @@ impl<C: Clock> Snowflake<C> {
             } else {
                 let (place, left) = (turn.place(), self.wait_left(waited));
                 wait.block_on(&mut || place.wait(left));
-                // What may interrupt it.
+                // Checks whether the call was interrupted.
                 wait.pause(Duration::ZERO)?;
             }
-            // Before the clock is read once more: a thread that loses the processor after that has not yet seen what the
-            // time brought.
+            // Comes before the clock is read again: if a thread is preempted after this point, it has not yet
+            // seen what has become available in the meantime.
             waited = wait.elapsed().saturating_sub(since);
             if let Some(taken) = turn.given() {
                 return Ok(taken);
@@ -108,29 +109,29 @@ impl<C: Clock> Snowflake<C> {
             }
             pause = match self.pause_after(stopped, Some(waited)) {
                 Ok(pause) => pause,
-                // It may have been given some since it last looked.
+                // A leader may have taken some for this call since it last looked.
                 Err(error) => return turn.given().ok_or(error.into()),
             };
         }
     }
 
-    /// What a call waits for: the cursor, by the system's clock or by another.
+    /// Returns the key of the calls that wait together: the cursor, and the system's clock or another one.
     pub(super) fn waits_for(&self) -> (usize, usize) {
         let clock = if self.clock.is_of_the_system() { 0 } else { core::ptr::from_ref(self).addr() };
         (core::ptr::from_ref(self.cursor()).addr(), clock)
     }
 
-    /// How long a blocked call should pause before it looks again. `waited` is the real time since it last took a slot, or
-    /// `None` if it has not paused since.
+    /// Returns how long a blocked call should pause before it looks again. `waited` is the real time since it
+    /// last took a slot, or `None` if it has not paused since then.
     pub(super) fn pause_after(&self, stopped: Stopped, waited: Option<Duration>) -> Result<Duration, Error> {
         let pause = match stopped {
-            // Others were faster while the disk was at it, and have used up what that brought.
+            // During the disk write, other calls have used up everything that was reserved.
             Stopped::Unreserved { .. } => Duration::ZERO,
             Stopped::ByRule { stop: Stop::Exhausted { retry_at_ms, .. }, now_ms } => {
                 let retry_at_ms = i64::try_from(retry_at_ms).unwrap_or(i64::MAX);
                 self.clock.until(now_ms, retry_at_ms)
             }
-            // It answers within a ms, or it takes long. Without `std` there are no leases.
+            // The lease either answers within a millisecond or takes long. Leases need `std`.
             Stopped::LeaseEnded if cfg!(feature = "std") && !self.has_lease_panicked() => {
                 let waited = waited.unwrap_or_default();
                 (waited / 8).clamp(Duration::from_millis(1), Turn::longest_pause())
@@ -147,18 +148,18 @@ impl<C: Clock> Snowflake<C> {
         Ok(pause.min(left))
     }
 
-    /// Whether waiting for the lease does not help.
+    /// Returns true if waiting for the lease is pointless.
     fn has_lease_panicked(&self) -> bool {
         self.lease.as_ref().is_some_and(LeaseUse::has_panicked)
     }
 
-    /// How long a call may still wait that has waited for so long.
+    /// Returns how much longer a call may wait if it has already waited for `waited`.
     fn wait_left(&self, waited: Duration) -> Duration {
         Duration::from_millis(self.max_wait_ms.into()).saturating_sub(waited)
     }
 }
 
-/// Takes slots for a call, and for those that wait with it.
+/// Takes slots for a call and for the calls that wait with it.
 pub(super) fn take_for_all(
     turn: &Turn,
     count: u64,
@@ -183,7 +184,7 @@ mod tests {
         let _leader = Process::current().wait_for(ids.waits_for(), 1);
         let follower = || {
             let error = loop {
-                // Two in a tick, and the clock stands still.
+                // A tick has two slots, and the clock stands still.
                 if let Err(error) = ids.next_id_with(&mut ThreadWait::new()) {
                     break error;
                 }
@@ -196,7 +197,7 @@ mod tests {
         };
         let (code, longest) = std::thread::scope(|scope| scope.spawn(follower).join().unwrap());
         assert_eq!(code, ErrorCode::SequenceExhausted);
-        // Zero on a machine so slow that the time is over before it waits.
+        // Zero on a machine so slow that the time is over before the call waits.
         assert!(longest <= Duration::from_millis(5), "{longest:?}");
     }
 }

@@ -1,10 +1,11 @@
-//! The wall clock's ms, cached for as long as the processor's counter says that the ms is not over: 10 ns, where a reading
-//! takes 25.
+//! The wall clock's millisecond, cached until the processor's counter shows that it may be over: 10 ns, while
+//! reading the clock takes 25.
 //!
-//! A reading of the wall clock tells how much of its ms is left. Until the counter has gone on by that much, the ms is
-//! the same. Then the wall clock is read again, so that a step of it shows within a ms, and a counter that jumps leads
-//! to a reading too. What the counter cannot tell, it need not: a call that finds the wall clock behind, or a tick used
-//! up, reads the wall clock before it fails or waits (`Clock::unix_ms_uncached`).
+//! A reading of the wall clock tells how much of its millisecond is left. Until the counter has advanced by
+//! that much, the millisecond is the same. Then the wall clock is read again, so a step of the clock shows
+//! within a millisecond. A counter that jumps also causes a reading. This need not be perfect: a call that
+//! finds the wall clock behind, or a tick used up, reads the wall clock before it fails or waits
+//! (`Clock::unix_ms_uncached`).
 
 #[cfg(not(loom))]
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,7 +15,8 @@ use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::counter::Counter;
 use crate::clock::source::NS_PER_MS;
 
-/// The window's bits in `kept`: a million counts, for a ms of the fastest counter that is used as it is.
+/// The bits of `kept` that hold the window: a million counts, enough for a millisecond of the fastest counter
+/// whose rate is used directly.
 const WINDOW_BITS: u32 = 20;
 const WINDOW: u64 = (1 << WINDOW_BITS) - 1;
 
@@ -22,11 +24,12 @@ const WINDOW: u64 = (1 << WINDOW_BITS) - 1;
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct CachedClock {
-    /// The count just before the reading.
+    /// The counter just before the reading.
     start: AtomicU64,
-    /// The Unix ms that it gave, and below that the window: for how many counts from `start` it is valid. 0 for none.
+    /// The Unix ms of the reading and, in the low bits, the window: the number of counts from `start` for
+    /// which the reading is valid. 0 if there is no reading.
     kept: AtomicU64,
-    /// A thread is reading the wall clock for the others.
+    /// True while a thread is reading the wall clock for the others.
     renewing: AtomicBool,
 }
 
@@ -41,10 +44,11 @@ impl CachedClock {
         Self { start: AtomicU64::new(0), kept: AtomicU64::new(0), renewing: AtomicBool::new(false) }
     }
 
-    /// The wall clock's ms.
+    /// Returns the wall clock's millisecond.
     ///
-    /// The two words may be of two readings, but never an earlier one's ms with a later one's start: `renew` stores the
-    /// start last, and here it is loaded first. With an earlier one's start, the window only ends earlier.
+    /// The two words may come from two readings, but an earlier reading's ms is never combined with a later
+    /// one's start: `renew` stores the start last, and here it is loaded first. With an earlier start, the
+    /// window just ends earlier.
     #[inline(always)]
     pub(super) fn unix_ms(&self, counter: &impl Counter, wall_ns: impl FnOnce() -> i64) -> i64 {
         let start = self.start.load(Ordering::Acquire);
@@ -56,14 +60,15 @@ impl CachedClock {
         self.renew(counter, wall_ns)
     }
 
-    /// The wall clock's ms, not cached.
+    /// Returns the wall clock's millisecond, without the cache.
     #[cold]
     pub(super) fn renew(&self, counter: &impl Counter, wall_ns: impl FnOnce() -> i64) -> i64 {
         if counter.least_in(1000) == 0 {
-            // Nothing is promised, so nothing is cached, and threads share no cache line for it.
+            // Nothing is promised, so nothing is cached, and threads share no cache line for the clock.
             return wall_ns().div_euclid(NS_PER_MS);
         }
-        // Before the clock is read, so that a thread that pauses here does not replace a new reading by an old one.
+        // Comes before the clock is read, so that a thread that pauses here does not replace a new reading
+        // with an old one.
         let is_mine = !self.renewing.swap(true, Ordering::Acquire);
         let start = counter.now();
         let wall_ns = wall_ns();
@@ -71,7 +76,7 @@ impl CachedClock {
         if is_mine {
             let left_ns = NS_PER_MS - wall_ns.rem_euclid(NS_PER_MS);
             let window = counter.least_in(left_ns.unsigned_abs()).min(WINDOW);
-            // Before 1970 nothing is kept.
+            // Nothing is cached before 1970.
             self.kept.store(u64::try_from(ms).map_or(0, |ms| ms << WINDOW_BITS | window), Ordering::Release);
             self.start.store(start, Ordering::Release);
             self.renewing.store(false, Ordering::Release);
@@ -85,7 +90,7 @@ impl CachedClock {
         [self.start.as_ptr().cast_const(), self.kept.as_ptr().cast_const()]
     }
 
-    /// In a child just forked, which has no other thread that could be at it.
+    /// Called in a newly forked child, in which no other thread can be reading the clock.
     pub(super) fn after_fork(&self) {
         self.renewing.store(false, Ordering::Release);
     }
@@ -97,7 +102,7 @@ mod models {
     use loom::thread;
     use std::sync::Arc;
 
-    /// A time that a thread of the model moves, in counts of 2 ns each.
+    /// A time that a thread of the model advances, in counts of 2 ns each.
     struct Time(AtomicU64);
 
     impl Counter for Time {
@@ -137,7 +142,7 @@ mod models {
                 read(&theirs);
             });
             read(&shared);
-            // From the end of one ms into the next.
+            // From the end of one millisecond into the next.
             shared.0.0.store(6_000_010, Ordering::Release);
             read(&shared);
             other.join().unwrap();
@@ -162,7 +167,7 @@ mod tests {
     struct Machine {
         wall_ns: Cell<i64>,
         counts: Cell<u64>,
-        /// How often the wall clock was read.
+        /// The number of times that the wall clock was read.
         readings: Cell<u32>,
         kept: CachedClock,
         node: u32,
@@ -174,7 +179,7 @@ mod tests {
         }
     }
 
-    /// A counter of 3 GHz, of which no more is known than of a processor's.
+    /// A counter of 3 GHz, of which no more is known than of a real processor's.
     impl Counter for &Machine {
         fn now(&self) -> u64 {
             self.counts.get()
@@ -206,7 +211,7 @@ mod tests {
 
     impl Machine {
         fn at(ms: i64) -> Self {
-            // Each has another cursor.
+            // Each machine has a different cursor.
             static NODES: AtomicU32 = AtomicU32::new(0);
             let node = NODES.fetch_add(1, Ordering::Relaxed);
             Self { wall_ns: Cell::new(ms * NS_PER_MS), node, ..Self::default() }
@@ -242,7 +247,8 @@ mod tests {
             assert_eq!(machine.wall_ms(), 5_000 + n / 100_000);
             machine.advance(10);
         }
-        // Six times as fast as is known: 5/6 are left after each reading, down to the last call.
+        // The counter is six times as fast as is known, so 5/6 of the ms are left after each reading, down to
+        // the last call.
         assert!((40..150).contains(&machine.readings.get()), "{machine:?}");
     }
 
@@ -261,7 +267,7 @@ mod tests {
         let kept = CachedClock::new();
         for ns in [5_000_000, 5_999_999, 6_000_000, 4_000_000, -1] {
             assert_eq!(kept.unix_ms(&None, || ns), ns.div_euclid(NS_PER_MS));
-            // Nor is anything written, which other threads would have to fetch.
+            // Nothing is written either, so other threads have nothing to fetch.
             assert_eq!(kept.kept.load(Ordering::Relaxed), 0);
         }
     }
@@ -286,7 +292,7 @@ mod tests {
         for ms in 1..100 {
             machine.advance_wall(NS_PER_MS);
             for _ in 0..4 {
-                // What the last call kept, until the tick is used up.
+                // Uses the last call's reading until the tick is used up.
                 assert!(ms_of(&ids).unwrap() <= 5_000_000 + ms);
             }
             assert_eq!(machine.wall_ms_uncached(), machine.wall_ns.get() / NS_PER_MS);
@@ -300,7 +306,8 @@ mod tests {
         let ids = machine.ids(0);
         machine.advance(NS_PER_MS);
         assert_eq!(ms_of(&ids).unwrap(), 5_000_001);
-        // The clock steps on, and another thread sees it first: that is not a step back for threads with the old reading.
+        // The clock steps forward, and another thread sees this first. For threads with the old reading this
+        // is not a step back.
         machine.advance_wall(10_000 * NS_PER_MS);
         let other = machine.ids(0);
         machine.kept.kept.store(0, Ordering::Relaxed);
@@ -308,22 +315,22 @@ mod tests {
         machine.kept.kept.store((5_000_001 << WINDOW_BITS) + 400_000, Ordering::Relaxed);
         assert_eq!(ms_of(&ids).unwrap(), 5_010_001);
         assert_eq!(ids.stats().unwrap().rollbacks, 0);
-        // A real one fails as soon as it is noticed.
+        // A real step back fails as soon as it is noticed.
         machine.advance_wall(-5_000 * NS_PER_MS);
         machine.advance_counter(500_000);
         assert_eq!(ms_of(&ids).unwrap_err().code(), ErrorCode::ClockMovedBackwards);
         assert_eq!(ids.stats().unwrap().rollbacks, 1);
     }
 
-    /// What happens to a machine.
+    /// An event that affects a machine.
     #[cfg(not(miri))]
     #[derive(Debug, Clone)]
     enum Event {
-        /// So much real time goes by.
+        /// This much real time passes.
         Time(i64),
         StepWall(i64),
         JumpCounter(u64),
-        /// The counter stops for so long.
+        /// The counter stops for this long.
         StopCounter(i64),
     }
 
@@ -358,7 +365,7 @@ mod tests {
             events in prop::collection::vec(event(), 1..200),
         ) {
             let machine = &Machine { wall_ns: Cell::new(start), ..Machine::default() };
-            // The counts that have gone by since something stepped, jumped or stood still.
+            // The counts that have passed since the last step, jump or stop.
             let mut since = u64::MAX;
             for event in events {
                 match event {
@@ -386,9 +393,10 @@ mod tests {
             prop_assert_eq!(machine.wall_ms_uncached(), machine.wall_ns.get().div_euclid(NS_PER_MS));
         }
 
-        /// A process that is moved to another machine: the counter has any value and any rate there, and may stand still.
-        /// Nothing repeats and IDs go up. From the first call on, their time is one that the wall clock had since the call
-        /// before the counter's last 500,000 counts (a window): 1 ms at 500 MHz, 21 ms at 24 MHz, forever where it stands.
+        /// A process that is moved to another machine, where the counter can have any value and any rate, and
+        /// may stand still. Nothing repeats, and IDs keep growing. From the first call on, their time is one
+        /// that the wall clock showed after the call before the counter's last 500,000 counts (a window): 1
+        /// ms at 500 MHz, 21 ms at 24 MHz, forever if it stands still.
         #[test]
         fn a_move_to_another_machine_repeats_nothing(
             moves in prop::collection::vec(
@@ -403,7 +411,7 @@ mod tests {
             for (mhz, jump, step_ns, times) in moves {
                 machine.advance_counter(jump);
                 machine.advance_wall(step_ns);
-                // Without a call here, the counter may run into the old window later.
+                // Without this call, the counter could run into the old window later.
                 machine.wall_ms();
                 // From here on: the counts, and the wall clock's ms.
                 let mut past = vec![];
