@@ -1,7 +1,7 @@
-//! Other copies of this library in the process, each of which has its own cursors.
+//! Detects other copies of this library in the process. Each copy has separate cursors.
 //!
-//! Every program and library that Polyflake is linked into carries a note, as ELF files may: the loader keeps it in
-//! memory, stripping leaves it, and it tells a copy whatever the file is called.
+//! Every program and library that Polyflake is linked into contains a note, as ELF files may. The loader
+//! keeps it in memory and stripping keeps it too, so it identifies a copy whatever the file is called.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
@@ -26,11 +26,12 @@ struct Note {
 #[allow(unsafe_code, reason = "the section holds only notes")]
 static NOTE: Note = Note { name_size: 10, description_size: 0, kind: 1, name: *b"Polyflake\0\0\0" };
 
-/// What to warn of, where this process has loaded other copies of Polyflake than this one.
+/// Returns a warning if this process has loaded other copies of Polyflake.
 #[doc(hidden)]
 pub fn copies_warning() -> Option<String> {
     let mut copies = Copies::default();
-    // SAFETY: the callback gets what it is given here, and the loader's list does not change meanwhile.
+    // SAFETY: the callback gets the pointer passed here, and the loader's list does not change during the
+    // call.
     #[allow(unsafe_code)]
     unsafe {
         libc::dl_iterate_phdr(Some(look), ptr::from_mut(&mut copies).cast::<c_void>());
@@ -52,25 +53,25 @@ struct Copies {
     others: Vec<String>,
 }
 
-/// Looks for the note in a file that is loaded.
+/// Looks for the note in a loaded file.
 #[allow(unsafe_code)]
 unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: libc::size_t, copies: *mut c_void) -> c_int {
-    // SAFETY: the loader describes a file that is loaded, and `copies_warning` gave this.
+    // SAFETY: the loader describes a loaded file, and `copies_warning` passed the other pointer.
     let (info, copies) = unsafe { (&*info, &mut *copies.cast::<Copies>()) };
     if info.dlpi_phdr.is_null() {
         return 0;
     }
-    // SAFETY: they are as many as it says.
+    // SAFETY: the loader gives their number.
     let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
     for header in headers.iter().filter(|header| header.p_type == libc::PT_NOTE) {
         let Ok(offset) = usize::try_from(header.p_vaddr) else { continue };
         let Ok(size) = usize::try_from(header.p_memsz) else { continue };
         let Ok(base) = usize::try_from(info.dlpi_addr) else { continue };
         let start = ptr::with_exposed_provenance::<u8>(base.wrapping_add(offset));
-        // SAFETY: the segment is loaded for as long as the file is.
+        // SAFETY: the segment is loaded as long as the file is.
         let notes = unsafe { core::slice::from_raw_parts(start, size) };
         if holds_note(notes) {
-            // SAFETY: a text of the loader's; empty for the program.
+            // SAFETY: the loader provides this text; it is empty for the program.
             let name = unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy();
             let name = if name.is_empty() { "the program".to_owned() } else { name.into_owned() };
             if notes.as_ptr_range().contains(&ptr::from_ref(&NOTE).cast()) {
@@ -83,7 +84,8 @@ unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: libc::size_t, copies
     0
 }
 
-/// Whether one of a file's notes is this library's. Each has three words, a name and a description, padded to words.
+/// Returns true if one of a file's notes is this library's. A note consists of three words, a name and a
+/// description, padded to words.
 fn holds_note(mut notes: &[u8]) -> bool {
     let word = |bytes: &[u8], at: usize| {
         let word = bytes.get(at..at + 4)?.try_into().ok()?;

@@ -1,4 +1,4 @@
-//! What a host tells of itself that may be a node: the number in its name, and its address.
+//! Properties of the host that can serve as a node: the number in its name, and its address.
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::string::String;
@@ -10,9 +10,9 @@ pub(crate) fn name() -> Option<String> {
 
 #[cfg(unix)]
 fn host_name() -> Option<String> {
-    // POSIX allows 255 bytes, and a NUL.
+    // POSIX allows 255 bytes and a NUL.
     let mut bytes = [0_u8; 256];
-    // SAFETY: it writes at most that many bytes to an array of as many.
+    // SAFETY: it writes at most as many bytes as the array has.
     #[allow(unsafe_code)]
     let failed = unsafe { libc::gethostname(bytes.as_mut_ptr().cast(), bytes.len()) };
     let name = core::ffi::CStr::from_bytes_until_nul(&bytes).ok().filter(|_| failed == 0)?;
@@ -24,16 +24,17 @@ fn host_name() -> Option<String> {
     std::env::var("COMPUTERNAME").ok()
 }
 
-/// The number that ends a name: 3 of `web-3`.
+/// Returns the number at the end of a name, such as 3 for `web-3`.
 pub(crate) fn ordinal_of(name: &str) -> Option<u64> {
     let start = name.trim_end_matches(|letter: char| letter.is_ascii_digit()).len();
-    // Leading zeros do not count, and too many digits are no number.
+    // Leading zeros are ignored, and too many digits do not count as a number.
     name.get(start..)?.parse().ok()
 }
 
-/// The private address (RFC 1918) from which this host reaches others.
+/// Returns the private address (RFC 1918) from which this host reaches others.
 pub(crate) fn private_address() -> Option<Ipv4Addr> {
-    // It sends nothing: the system only chooses the address from which it would. 192.0.2.1 is in no network (RFC 5737).
+    // This sends nothing: the system only chooses the source address. 192.0.2.1 is in no real network (RFC
+    // 5737).
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
     match socket.local_addr().ok()?.ip() {

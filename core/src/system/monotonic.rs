@@ -1,11 +1,11 @@
 //! The operating system's monotonic time.
 
-/// Since some fixed moment, as the system counts: a start of our own, kept in a `LazyLock`, would block a child forever
-/// that a fork copies while another thread initializes it.
+/// Time since a moment chosen by the system. A start time in a `LazyLock` would not do: if a fork copies it
+/// while another thread initializes it, the child blocks forever.
 #[cfg(unix)]
 pub(super) fn monotonic_ns() -> i64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: it writes to `now`, and every Unix has this clock: it cannot fail.
+    // SAFETY: it writes to `now`. Every Unix has this clock, so the call cannot fail.
     #[allow(unsafe_code)]
     unsafe {
         libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now);
@@ -19,7 +19,7 @@ pub(super) fn monotonic_ns() -> i64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(ns)
 }
 
-/// Since the first call. There is no `fork` here.
+/// Time since the first call. `fork` does not exist here.
 #[cfg(not(unix))]
 pub(super) fn monotonic_ns() -> i64 {
     use std::sync::LazyLock;
