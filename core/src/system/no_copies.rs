@@ -1,6 +1,6 @@
-//! The stand-in for `copies` where files are not ELF, or this has not been tried.
+//! A replacement for `copies` on systems that do not use ELF files or on which it is untested.
 
-/// Other copies are not looked for.
+/// Does not look for other copies.
 #[doc(hidden)]
 pub const fn copies_warning() -> Option<std::string::String> {
     None

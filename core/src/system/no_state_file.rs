@@ -1,5 +1,5 @@
-//! The stand-in where there are no state files: without an operating system, on systems other than Unix, and on machines
-//! without 64-bit atomics, where a cursor would need a lock that every process shares.
+//! A replacement for systems without state files: without an operating system, on systems other than Unix,
+//! and on machines without 64-bit atomics, on which all processes would have to share a lock for the cursor.
 
 use portable_atomic::AtomicU64;
 
@@ -8,11 +8,11 @@ use crate::cursor::Cursor;
 use crate::error::Error;
 use crate::rule::{Rule, Tolerance};
 
-/// There is none.
+/// A state file. None exist here.
 #[derive(Debug)]
 pub(crate) enum StateFile {}
 
-/// There is none.
+/// A fault of a state file. None exist here.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum StateFault {}
 
@@ -101,12 +101,14 @@ mod without_files {
         }
     }
 
-    /// Sets a state file's cursor back: `state_file`, because this platform has none.
+    /// Would reset a state file's cursor, but always fails with `state_file`, because this platform has no
+    /// state files.
     pub fn reset_state(path: impl AsRef<Path>) -> Result<(), Error> {
         Err(no_state_file(path.as_ref()))
     }
 
-    /// Sets a state file's cursor back to a clock of the caller's: `state_file`, because this platform has none.
+    /// Would reset a state file's cursor to the caller's clock, but always fails with `state_file`, because
+    /// this platform has no state files.
     pub fn reset_state_with_clock(path: impl AsRef<Path>, _: &impl Clock) -> Result<(), Error> {
         Err(no_state_file(path.as_ref()))
     }

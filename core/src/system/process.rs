@@ -1,8 +1,8 @@
-//! This process, told apart from the children that it forks, without a system call for an ID.
+//! Distinguishes this process from the children that it forks, without a system call per ID.
 //!
-//! A word says that the process is alive. In a child it reads 0: the kernel wipes the page it lies in, however the
-//! child was made, and where the kernel does not know how to, a handler of `fork` stores the 0. So what was made in the
-//! parent fails in the child, and the parent's memory is not touched.
+//! A word tells whether the process is alive. In a child it reads 0: the kernel wipes its page, however the
+//! child was created. If the kernel does not support this, a `fork` handler stores the 0. Anything created in
+//! the parent thus fails in the child, and the parent's memory remains untouched.
 
 use core::ptr;
 use core::sync::atomic::AtomicPtr;
@@ -14,15 +14,15 @@ use std::sync::{Mutex, PoisonError};
 use super::queue::{Queue, Turn};
 use crate::layout::ones;
 
-/// A process, or what a child has inherited of its parent's.
+/// A process, or the state that a child has inherited from its parent.
 #[derive(Debug)]
 pub(crate) struct Process {
-    /// The last slot of layouts by the bits of their slots, and 0 in every child: the limits of all that is issued only by
-    /// the process that made them.
+    /// The last slot of layouts, indexed by the width of their slots, and 0 in every child. These are the
+    /// limits of everything that only the process that created it issues.
     limits: &'static Limits,
-    /// Whether the kernel wipes them.
+    /// True if the kernel wipes them.
     is_wiped: bool,
-    /// How many words of the last page are handed out.
+    /// The number of words of the last page that are in use.
     handed_out: Mutex<usize>,
     queue: Queue,
 }
@@ -30,14 +30,14 @@ pub(crate) struct Process {
 /// A page of words that read 0 in every child.
 #[derive(Debug)]
 struct Limits {
-    /// Those by the bits of slots, then those of leased nodes.
+    /// The words for the widths of slots, followed by those for leased nodes.
     words: [AtomicU64; Self::LEN],
-    /// More of them, for a process that leased hundreds of nodes.
+    /// Another page of words, for a process that has leased hundreds of nodes.
     more: AtomicPtr<Limits>,
 }
 
 impl Limits {
-    /// As many as fit a page with the pointer.
+    /// As many as fit on a page together with the pointer.
     const LEN: usize = 511;
     const BY_BITS: usize = 65;
     const fn new() -> Self {
@@ -50,7 +50,7 @@ impl Limits {
     }
 
     fn more(&self) -> Option<&'static Self> {
-        // SAFETY: only what lives as long as the process is ever stored there.
+        // SAFETY: only values that live as long as the process are ever stored there.
         #[allow(unsafe_code)]
         unsafe {
             self.more.load(Ordering::Acquire).as_ref()
@@ -58,16 +58,17 @@ impl Limits {
     }
 }
 
-/// The newest one, in this process or a parent of it. No lock: a fork in the middle of anything leaves it whole.
+/// The newest process, which is this one or an ancestor. There is no lock, so it is consistent whenever a
+/// fork happens.
 static CURRENT: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
 
 impl Process {
-    /// This process, whose children are noticed from here on.
+    /// Returns this process. Its children are detected from here on.
     pub(crate) fn current() -> &'static Self {
         notice_forks();
         let mut newest = CURRENT.load(Ordering::Acquire);
         loop {
-            // SAFETY: only what was leaked below is ever stored there.
+            // SAFETY: only values that were leaked below are ever stored there.
             #[allow(unsafe_code)]
             if let Some(process) = unsafe { newest.as_ref() }.filter(|process| process.is_alive()) {
                 return process;
@@ -93,28 +94,30 @@ impl Process {
         }
     }
 
-    /// Whether this still is the process that it was made in.
+    /// Returns true if this still is the process that created the value.
     pub(crate) fn is_alive(&self) -> bool {
         self.limit(64).load(Ordering::Acquire) != 0
     }
 
-    /// A call that wants this many slots joins those of this process that wait for the same `key`.
+    /// Adds a call that wants this many slots to the calls of this process that are waiting for the same
+    /// `key`.
     pub(crate) fn wait_for(&'static self, key: (usize, usize), wanted: u64) -> Turn {
         Turn::join(&self.queue, key, wanted)
     }
 
-    /// The same for a call that has no thread to wait in, and is polled.
+    /// Does the same for a call that is polled because it has no thread to wait in.
     pub(crate) fn poll_for(&'static self, key: (usize, usize), wanted: u64) -> Turn {
         Turn::join_polled(&self.queue, key, wanted)
     }
 
-    /// The limit of what only this process issues, of layouts whose slots have this many bits: their last slot, and none in
-    /// its children.
+    /// Returns the limit for layouts whose slots have this many bits, if only this process issues them: their
+    /// last slot. In child processes it allows no slot.
     pub(crate) fn limit(&self, slot_bits: u32) -> &'static AtomicU64 {
         self.limits.by_bits(slot_bits)
     }
 
-    /// A word of a leased node: 0 until its limit is stored there, and 0 in every child. `None` if there is no memory.
+    /// Returns a word for a leased node. It is 0 until the limit is stored there, and 0 in every child.
+    /// `None` without memory.
     pub(crate) fn new_limit(&self) -> Option<&'static AtomicU64> {
         let mut handed_out = self.handed_out.lock().unwrap_or_else(PoisonError::into_inner);
         let mut page = self.limits;
@@ -125,7 +128,8 @@ impl Process {
             *handed_out += 1;
             return Some(word);
         }
-        // Where the kernel wipes, it wipes the pointer to this page too, so that a handler would not find it.
+        // If the kernel wipes pages, it also wipes the pointer to this page, so a handler would not find the
+        // page.
         let unwiped = || (!self.is_wiped).then(|| &*Box::leak(Box::new(Limits::new())));
         let more = wiped_words().or_else(unwiped)?;
         page.more.store(ptr::from_ref(more).cast_mut(), Ordering::Release);
@@ -134,17 +138,17 @@ impl Process {
     }
 }
 
-/// In a child, before it starts threads: no other thread is reading the clock.
+/// Called in a child before it starts threads, when no other thread is reading the clock.
 fn after_fork() {
     super::time::KEPT.after_fork();
     super::counter::after_fork();
 }
 
-/// Words that hold the last slots, and 0 in every child; and whether the kernel sees to that.
+/// Returns words that hold the last slots, and 0 in every child, and whether the kernel wipes them.
 fn limits(is_child: bool) -> (&'static Limits, bool) {
     static OF_FIRST: Limits = Limits::new();
     let wiped = wiped_words();
-    // Where a handler of forks stores the 0, a child needs another word: its parent's must stay 0.
+    // If a fork handler stores the 0, a child needs a different word, because its parent's word must stay 0.
     let words =
         wiped.unwrap_or_else(|| if is_child { Box::leak(Box::new(Limits::new())) } else { &OF_FIRST });
     for (bits, word) in (0..).zip(words.words.iter().take(Limits::BY_BITS)) {
@@ -153,13 +157,14 @@ fn limits(is_child: bool) -> (&'static Limits, bool) {
     (words, wiped.is_some())
 }
 
-/// Words in a page that the kernel wipes in children: those of `_Fork` and of a bare `clone` too, which run no handlers.
-/// `None` where the kernel cannot (Linux can from 4.14 on).
+/// Returns words in a page that the kernel wipes in children, even in those of `_Fork` and of a bare `clone`,
+/// which run no handlers. `None` if the kernel cannot do this (Linux can since 4.14).
 #[cfg(all(any(target_os = "linux", target_os = "android"), target_has_atomic = "64", not(miri)))]
 fn wiped_words() -> Option<&'static Limits> {
     let page = memmap2::MmapOptions::new().len(size_of::<Limits>()).map_anon().ok()?;
     let page = core::mem::ManuallyDrop::new(memmap2::MmapRaw::from(page));
-    // SAFETY: the page was mapped just now, only for this, and is never unmapped; words and pointer start as zeros.
+    // SAFETY: the page was just mapped for this purpose, and is never unmapped. Words and pointer start as
+    // zeros.
     #[allow(unsafe_code, clippy::cast_ptr_alignment)]
     unsafe {
         let wiped = libc::madvise(page.as_mut_ptr().cast(), page.len(), libc::MADV_WIPEONFORK);
@@ -178,7 +183,7 @@ fn notice_forks() {
 
     static NOTICED: AtomicBool = AtomicBool::new(false);
 
-    // It stores only to atomics, in the child's own copy of the memory.
+    // This stores only to atomics, in the child's copy of the memory.
     extern "C" fn in_child() {
         // SAFETY: as in `Process::current`.
         #[allow(unsafe_code)]
@@ -191,17 +196,16 @@ fn notice_forks() {
 
     // Miri has no `fork`.
     if !NOTICED.load(Ordering::Acquire) && !cfg!(miri) {
-        // Two threads may both come here: a handler that runs twice does no harm, and one that is not there yet
-        // when a Snowflake is, would.
-        // SAFETY: the handler is async-signal-safe and is never unloaded: the shared library of the C ABI is linked so,
-        // and Python unloads no extension module.
+        // Two threads may get here at the same time. A handler that runs twice is harmless, but a Snowflake
+        // without a handler would not be. SAFETY: the handler is async-signal-safe and is never unloaded: the
+        // shared library of the C ABI is linked accordingly, and Python unloads no extension module.
         #[allow(unsafe_code)]
         let refused = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-        // It fails only when memory is short; the next Snowflake tries again.
+        // It fails only if memory is short. The next Snowflake then tries again.
         NOTICED.store(refused == 0, Ordering::Release);
     }
 }
 
-/// Where there is no `fork`, there is nothing to notice.
+/// Without `fork` there is nothing to detect.
 #[cfg(not(unix))]
 fn notice_forks() {}
