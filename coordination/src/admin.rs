@@ -228,7 +228,8 @@ impl Admin {
     ///
     /// # Errors
     ///
-    /// `lease_unavailable` if the node was never leased or its lease has not expired, or the store cannot be reached.
+    /// `lease_unavailable` if the node was never leased or its lease has not expired, or the store cannot be
+    /// reached.
     pub fn reset(&mut self, layout: &Layout, node: u64, is_forced: bool) -> Result<u64, Error> {
         let space = Space::of(&self.address.namespace, layout);
         let difference_ms = self.address.clock_difference_ms;

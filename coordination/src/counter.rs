@@ -45,7 +45,8 @@ use shared::{Answer, Counts, Pending, Shared, Source, What, unavailable};
 ///   most two segments, each of at most one [step](CounterOptions::step), and the numbers of its calls in
 ///   progress.
 ///
-/// All Counters in a process with the same store and name share the numbers in hand. After a fork, the child fetches its own.
+/// All Counters in a process with the same store and name share the numbers in hand. After a fork, the child
+/// fetches its own.
 pub struct Counter {
     shared: Arc<Shared>,
     options: CounterOptions,
@@ -141,8 +142,8 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// Those of [`next_id`](Self::next_id), and `invalid_option` for another `n`. An error loses the numbers that the call had
-    /// already taken: they are never issued again.
+    /// Those of [`next_id`](Self::next_id), and `invalid_option` for another `n`. An error loses the numbers
+    /// that the call had already taken: they are never issued again.
     pub fn next_ids(&self, n: impl Into<Number>) -> Result<Vec<u64>, Error> {
         let mut numbers = vec![0; batch_size(n)?];
         self.fill(&mut numbers)?;
@@ -153,8 +154,8 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// Those of [`next_id`](Self::next_id). An error loses the numbers that the call had already taken: they are never issued
-    /// again.
+    /// Those of [`next_id`](Self::next_id). An error loses the numbers that the call had already taken: they
+    /// are never issued again.
     #[inline]
     pub fn fill(&self, numbers: &mut [u64]) -> Result<(), Error> {
         self.fill_with(numbers, &mut ThreadWait::new())
@@ -191,8 +192,8 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// Those of [`try_next_id`](Self::try_next_id). If another thread takes numbers at the same time, the numbers that the call
-    /// had already taken are lost: they are never issued again.
+    /// Those of [`try_next_id`](Self::try_next_id). If another thread takes numbers at the same time, the
+    /// numbers that the call had already taken are lost: they are never issued again.
     pub fn try_fill(&self, mut numbers: &mut [u64]) -> Result<(), Error> {
         let counter = self.here()?;
         if counter.shared.in_hand() < numbers.len() as u64 {
@@ -210,8 +211,8 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// Those of [`next_id`](Self::next_id), and `invalid_option` for another `n`, or with several stores, whose numbers are not
-    /// consecutive.
+    /// Those of [`next_id`](Self::next_id), and `invalid_option` for another `n`, or with several stores,
+    /// whose numbers are not consecutive.
     pub fn next_block(&self, n: impl Into<Number>) -> Result<u64, Error> {
         self.next_block_with(n, &mut ThreadWait::new())
     }

@@ -1,4 +1,5 @@
-//! The interface of a store: four operations on records. Every rule of leases, counters and sequences builds on them.
+//! The interface of a store: four operations on records. Every rule of leases, counters and sequences builds
+//! on them.
 //!
 //! A *record* is the unit that a store keeps. The records in one *group* are kept or lost together. A record
 //! is never deleted.

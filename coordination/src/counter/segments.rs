@@ -38,8 +38,9 @@ const NONE_LEFT: u64 = 1 << 31;
 /// See [`Segments::known`].
 const USED_UP: u64 = 1;
 
-/// The segments of a counter. One thread at a time calls [`install`](Self::install) and [`end`](Self::end); any number of
-/// threads call [`take`](Self::take), [`take_one`](Self::take_one) and [`take_run`](Self::take_run).
+/// The segments of a counter. One thread at a time calls [`install`](Self::install) and [`end`](Self::end);
+/// any number of threads call [`take`](Self::take), [`take_one`](Self::take_one) and
+/// [`take_run`](Self::take_run).
 #[derive(Debug)]
 pub(crate) struct Segments {
     cursor: Aligned<AtomicU64>,
@@ -289,8 +290,9 @@ impl Segments {
         }
     }
 
-    /// Takes a run of exactly `wanted` numbers from the present segment, or else from the next: then the rest
-    /// of the present segment is given up, and counted. Returns `None` if neither has that many.
+    /// Takes a run of exactly `wanted` numbers from the present segment. If that segment has too few, takes
+    /// the run from the next segment, and gives up and counts the rest of the present one. Returns `None` if
+    /// neither has that many.
     pub(crate) fn take_run(&self, wanted: u64) -> Option<(Run, u64)> {
         let mut cursor = self.cursor.0.load(Ordering::Acquire);
         loop {

@@ -155,7 +155,8 @@ impl Task {
         is_clear && !self.has_lost && (!self.is_loaded || self.shared.wants_more())
     }
 
-    /// Does everything that is due. If there is no lease or no record, returns why, and whether asking again is pointless.
+    /// Does everything that is due. If there is no lease or no record, returns why, and whether asking again
+    /// is pointless.
     async fn tend(&mut self) -> Option<(Trouble, bool)> {
         if self.holder.pace.is_due() {
             if let Err(refusal) = self.keep_lease().await {

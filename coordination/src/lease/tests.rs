@@ -766,7 +766,7 @@ fn a_record_or_a_head_that_was_replaced_is_a_loss() {
         assert_eq!(bench.head().why, Why::Loss);
     }
 
-    // The head is an older one that the process has seen replaced.
+    // The store shows an older head, which this process has already seen replaced.
     let mut bench = Bench::new();
     let mut held = bench.acquire(NOW).unwrap();
     let old = bench.store.head.clone();

@@ -11,7 +11,8 @@ pub(crate) const HASH: &str = "xxh3-64";
 /// Makes the hashes of an integer and a text with the same bytes differ.
 const INTEGERS: u64 = 1;
 
-/// The key that a [`Sequences`](crate::Sequences) counts for: a text, or an integer from -2^63 to 2^64-1. 5 and "5" differ.
+/// The key that a [`Sequences`](crate::Sequences) counts for: a text, or an integer from -2^63 to 2^64-1. 5
+/// and "5" differ.
 ///
 /// ```
 /// use polyflake_coordination::SequenceKey;

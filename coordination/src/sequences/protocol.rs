@@ -10,8 +10,8 @@
 //! renewals never overlap. After each renewal, pass the new version of the owner's record to
 //! [`Bounds::renewed`].
 //!
-//! If the store lost writes, an owner that rejoins writes all bounds again from memory before it answers. A new owner, which
-//! waited for the fence to pass, moves every bound ahead by `skip`.
+//! If the store lost writes, an owner that rejoins writes all bounds again from memory before it answers. A
+//! new owner, which waited for the fence to pass, moves every bound ahead by `skip`.
 
 #[cfg(test)]
 mod model;

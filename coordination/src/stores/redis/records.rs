@@ -1,5 +1,5 @@
-//! Records in Redis: a group is one hash, `polyflake:{NAMESPACE/KIND/NAME}`, since Redis evicts and expires whole keys. Record
-//! `17` has the fields `17/version`, `17/number` and `17/text`.
+//! Records in Redis: a group is one hash, `polyflake:{NAMESPACE/KIND/NAME}`, since Redis evicts and expires
+//! whole keys. Record `17` has the fields `17/version`, `17/number` and `17/text`.
 //!
 //! Each call is one script, which reads the server's time and incarnation in the same step.
 
