@@ -56,8 +56,8 @@ final class CounterQueue {
         try {
             waiters.add(waiter);
             if (!isFetching) {
-                isFetching = true;
                 StoreThreads.start("counter", this::fetch);
+                isFetching = true; // after what may fail; the thread waits for the lock
             }
             while (waiter.left() > 0 && waiter.failure == null) {
                 long left = waiter.since + longestNs - System.nanoTime();

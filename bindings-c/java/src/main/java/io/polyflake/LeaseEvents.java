@@ -87,7 +87,7 @@ public final class LeaseEvents {
                 listener.accept(event); // the present one, not that of when the wait began
             } catch (InterruptedException interrupt) {
                 return;
-            } catch (RuntimeException failure) {
+            } catch (Throwable failure) {
                 logger().log(Level.WARNING, "a listener of lease events failed", failure);
             }
         }

@@ -36,7 +36,12 @@ final class StoreCalls {
                 slots.release();
             }
         });
-        StoreThreads.start("store", asking);
+        try {
+            StoreThreads.start("store", asking);
+        } catch (Throwable noThread) {
+            slots.release();
+            throw noThread;
+        }
         return StoreThreads.result(asking);
     }
 }
