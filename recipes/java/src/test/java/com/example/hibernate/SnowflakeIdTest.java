@@ -56,7 +56,7 @@ class SnowflakeIdTest {
 
     private static SessionFactory open(Object ids) {
         Configuration configuration = new Configuration();
-        configuration.addAnnotatedClasses(Order.class, Item.class);
+        configuration.addAnnotatedClass(Order.class).addAnnotatedClass(Item.class);
         configuration.getProperties().put("hibernate.connection.datasource", Database.postgres());
         configuration.getProperties().put("hibernate.hbm2ddl.auto", "create-drop");
         configuration.getProperties().put("hibernate.jdbc.batch_size", 20);
