@@ -1,24 +1,25 @@
-//! The processor's counter of time, where the processor promises that it counts at one rate.
+//! The processor's time counter, if the processor promises that it counts at a constant rate.
 
 use core::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
 
 use super::monotonic::monotonic_ns;
 
-/// What counts time, at a rate that no change of frequency and no state of sleep alters.
+/// A time counter whose rate does not change with the processor's frequency or sleep states.
 pub(super) trait Counter {
-    /// The counts so far. The processor may read it a little early: before a load that comes first in the program.
+    /// Returns the current count. The processor may read it slightly early, before a load that precedes it in
+    /// the program.
     fn now(&self) -> u64;
 
-    /// At most as many counts as go by in `ns`; 0 where nothing is promised, and the counter
-    /// may not even be there to be read.
+    /// Returns a lower bound of the counts that pass in `ns`, or 0 if nothing is promised. The counter may
+    /// then not even be readable.
     fn least_in(&self, ns: u64) -> u64;
 }
 
-/// This processor's.
+/// This processor's counter.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Processor;
 
-/// Of this processor's counter.
+/// The rate of this processor's counter.
 static RATE: Rate = Rate::new();
 
 impl Counter for Processor {
@@ -28,7 +29,7 @@ impl Counter for Processor {
     }
 
     fn least_in(&self, ns: u64) -> u64 {
-        // Where nothing is promised, there may be no counter to measure.
+        // If nothing is promised, there may be no counter to measure.
         let least = processor::least_in(ns);
         if least > 0 && RATE.is_as_told(processor::count, processor::least_in, monotonic_ns) {
             least
@@ -38,19 +39,20 @@ impl Counter for Processor {
     }
 }
 
-/// In a child just forked.
+/// Called in a newly forked child.
 pub(super) fn after_fork() {
     RATE.after_fork();
 }
 
-/// Whether the counter is as fast as the processor tells, compared once with the system's monotonic clock: an emulator may
-/// pass on a promise that its counter does not keep.
+/// Tells whether the counter is as fast as the processor claims. It is compared once with the system's
+/// monotonic clock, because an emulator may pass on a promise that its counter does not keep.
 #[derive(Debug)]
 struct Rate {
     state: AtomicU8,
-    /// How often the counter was too slow. A thread that loses the processor between two readings makes it look so.
+    /// The number of times that the counter seemed too slow. It also seems slow if the thread is preempted
+    /// between two readings.
     tries: AtomicU8,
-    /// Readings that the next are compared with, once `state` is `STARTED`.
+    /// The readings to compare the next ones with, once `state` is `STARTED`.
     start_ns: AtomicI64,
     start: AtomicU64,
 }
@@ -62,7 +64,7 @@ const AS_TOLD: u8 = 3;
 const SLOWER: u8 = 4;
 
 impl Rate {
-    /// For how long it is measured, at least: against the time that readings take.
+    /// The minimum time of a measurement, which must be long compared with the time of a reading.
     const MEASURED_NS: u64 = 1_000_000;
     const TRIES: u8 = 16;
 
@@ -71,7 +73,8 @@ impl Rate {
         Self { state, tries, start_ns: AtomicI64::new(0), start: AtomicU64::new(0) }
     }
 
-    /// Whether the counter was seen to count at least as much as `least_in` says. `false` until it was.
+    /// Returns true after the counter was seen to count at least as fast as `least_in` claims, and `false`
+    /// before.
     fn is_as_told(
         &self,
         count: impl Fn() -> u64,
@@ -83,8 +86,9 @@ impl Rate {
         match self.state.load(Ordering::Acquire) {
             AS_TOLD => return true,
             STARTED => {
-                // The counts are read between the two readings of the clock, and loaded after it, for another thread may
-                // begin again: what is counted is never too much.
+                // The counter is read between the two readings of the clock. The start of the count is loaded
+                // after the start of the time, because another thread may start over. The measured count is
+                // thus never too large.
                 let start_ns = self.start_ns.load(Ordering::Acquire);
                 let start = self.start.load(Ordering::Acquire);
                 let counted = count().checked_sub(start);
@@ -109,7 +113,7 @@ impl Rate {
         false
     }
 
-    /// The thread that was at it is not in the child.
+    /// The thread that was measuring does not exist in the child.
     fn after_fork(&self) {
         let _ = self.state.compare_exchange(STARTING, UNSEEN, Ordering::AcqRel, Ordering::Acquire);
     }
@@ -125,7 +129,7 @@ mod processor {
     #[allow(unused_unsafe)]
     fn promises() -> bool {
         const POWER: u32 = 0x8000_0007;
-        // SAFETY: every x86-64 has CPUID. (Later compilers call it safe themselves.)
+        // SAFETY: every x86-64 has CPUID. (Later compilers consider it safe.)
         #[allow(unsafe_code)]
         let cpuid = |leaf| unsafe { __cpuid(leaf) };
         cpuid(0x8000_0000).eax >= POWER && cpuid(POWER).edx & 1 << 8 != 0
@@ -133,21 +137,23 @@ mod processor {
 
     #[inline(always)]
     pub(super) fn count() -> u64 {
-        // SAFETY: every x86-64 has it. (A program that has the kernel refuse it, by PR_TSC_SIGSEGV, can't read the
-        // system's clock either.)
+        // SAFETY: every x86-64 has it. (A program that makes the kernel refuse it with PR_TSC_SIGSEGV cannot
+        // read the system's clock either.)
         #[allow(unsafe_code)]
         unsafe {
             _rdtsc()
         }
     }
 
-    /// By half a GHz, for not every processor tells its rate: the slowest that make the promise have 600 MHz. One of
-    /// 6 GHz then reads the wall clock about a hundred times a ms, which is one call of a thousand.
+    /// Assumes half a GHz, because not every processor tells its rate: the slowest ones that make the promise
+    /// have 600 MHz. With 6 GHz, the wall clock is then read about a hundred times per ms, which is one call
+    /// in a thousand.
     pub(super) fn least_in(ns: u64) -> u64 {
         const PROMISED: u8 = 1;
         const NOT_PROMISED: u8 = 2;
-        // Kept, for a virtual machine may take tens of us to answer. Not a `OnceLock`: one that a fork copies while another
-        // thread initializes it would block the child forever. Threads that come here at once all ask.
+        // Cached, because a virtual machine may need tens of us to answer. Not a `OnceLock`: if a fork copies
+        // one while another thread initializes it, the child blocks forever. If several threads get here at
+        // the same time, all of them ask.
         static ANSWER: AtomicU8 = AtomicU8::new(0);
         let mut answer = ANSWER.load(Ordering::Relaxed);
         if answer == 0 {
@@ -158,7 +164,7 @@ mod processor {
     }
 }
 
-/// On systems that are known to let programs read the counter.
+/// For systems that are known to let programs read the counter.
 #[cfg(all(
     target_arch = "aarch64",
     any(target_os = "linux", target_os = "android", target_vendor = "apple"),
@@ -167,12 +173,12 @@ mod processor {
 mod processor {
     use core::arch::asm;
 
-    /// The generic timer always counts at one rate: Arm Architecture Reference Manual, "The Generic Timer in AArch64
-    /// state".
+    /// The generic timer always counts at a constant rate: Arm Architecture Reference Manual, "The Generic
+    /// Timer in AArch64 state".
     #[inline(always)]
     pub(super) fn count() -> u64 {
         let counts;
-        // SAFETY: reads a register that these systems let programs read.
+        // SAFETY: this reads a register that these systems let programs read.
         #[allow(unsafe_code)]
         unsafe {
             asm!("mrs {}, cntvct_el0", out(reg) counts, options(nomem, nostack, preserves_flags));
@@ -180,7 +186,7 @@ mod processor {
         counts
     }
 
-    /// By the rate that the firmware tells.
+    /// Uses the rate that the firmware reports.
     pub(super) fn least_in(ns: u64) -> u64 {
         let hertz: u64;
         // SAFETY: as above.
@@ -193,9 +199,10 @@ mod processor {
     }
 }
 
-/// The fewest counts that go by in this many ns of the wall clock, which may be slewed to run faster than the counter tells:
-/// by 8.3 % by chrony, unless it is told otherwise (`maxslewrate` of chrony.conf), by 10 % at most on Linux (`tick` of
-/// adjtimex(2)), and a crystal is off by 100 ppm. An eighth covers them together.
+/// Returns a lower bound of the counts that pass in this many ns of the wall clock. The wall clock may be
+/// slewed to run faster than the counter indicates: chrony slews by up to 8.3 % by default (`maxslewrate` in
+/// chrony.conf), and Linux by up to 10 % (`tick` of adjtimex(2)). In addition, a crystal is off by 100 ppm.
+/// An eighth covers all of this.
 #[cfg_attr(
     not(any(all(test, not(loom)), target_arch = "aarch64")),
     expect(dead_code, reason = "others do not tell their rate")
@@ -232,10 +239,10 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_slewed_as_fast_as_any_does_not_outrun_its_counter() {
-        // A 62.5 MHz counter of a Graviton, 1 GHz ones of newer Arm cores, and 24 MHz of Apple's.
+        // A 62.5 MHz counter of a Graviton, 1 GHz counters of newer Arm cores, and Apple's 24 MHz.
         for hertz in [24_000_000, 62_500_000, 1_000_000_000] {
             for ns in [1, 999, 1_000_000, 500_000_000] {
-                // While the wall clock goes on by `ns`, running 10 % and 600 ppm too fast.
+                // While the wall clock advances by `ns`, running 10 % and 600 ppm too fast.
                 let counted = u128::from(ns) * u128::from(hertz) / 1_100_600_000;
                 assert!(u128::from(least_at(hertz, ns)) <= counted, "{ns} ns at {hertz} Hz");
             }
@@ -248,7 +255,7 @@ mod tests {
     struct Machine {
         counts: Cell<u64>,
         ns: Cell<i64>,
-        /// By how much the clock goes on when it is read: its thread has lost the processor.
+        /// How far the clock advances when it is read, as if its thread had been preempted.
         pause_ns: Cell<i64>,
     }
 
@@ -273,13 +280,13 @@ mod tests {
         assert!(!machine.look(&rate));
         machine.advance(999_999, 3000);
         assert!(!machine.look(&rate));
-        // A pause of the thread makes it look slow, once.
+        // A pause of the thread makes the counter look slow once.
         machine.advance(1, 3000);
         machine.pause_ns.set(100_000_000);
         assert!(!machine.look(&rate) && !machine.look(&rate));
         machine.advance(1_000_000, 600);
         assert!(machine.look(&rate));
-        // For good.
+        // The result is permanent.
         machine.advance(1_000_000_000, 1);
         assert!(machine.look(&rate));
     }

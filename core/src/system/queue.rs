@@ -1,8 +1,9 @@
-//! Calls that wait for the same cursor are served fairly.
+//! Serves the calls that wait for the same cursor fairly.
 //!
-//! One of them, the leader, waits for the clock. When there are slots, it takes as many as all waiting calls want and
-//! gives each its share, so no call waits for more than a tick while a tick has enough slots. The leader is running at
-//! that moment and can use up the rest of the tick, so the next to lead is the thread that led longest ago.
+//! One of the calls, the leader, waits for the clock. When slots are available, it takes as many as all
+//! waiting calls want and gives each call its share, so no call waits for more than a tick if a tick has
+//! enough slots. The leader is running at that moment and can use up the rest of the tick, so the next leader
+//! is the thread that has not led for the longest time.
 
 use core::cell::Cell;
 use core::time::Duration;
@@ -17,10 +18,10 @@ use std::vec::Vec;
 
 use crate::rule::{Run, Taken};
 
-/// How long a call may not notice that it was closed or interrupted.
+/// The longest time until a call notices that it was closed or interrupted.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// All calls of a process that wait.
+/// All waiting calls of a process.
 #[derive(Debug)]
 pub(super) struct Queue {
     /// 0 in a child of the process.
@@ -28,20 +29,21 @@ pub(super) struct Queue {
     places: Mutex<BTreeMap<Order, Arc<Place>>>,
 }
 
-/// Which call leads first.
+/// Determines which call leads first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Order {
-    /// What they wait for. Others do not matter to each other.
+    /// What the calls wait for. Calls with different keys are independent.
     key: Key,
-    /// Whether it is polled: then every thread leads before it.
+    /// True for a polled call. All threads lead before it.
     is_polled: bool,
-    /// When the thread led last; 0 for never.
+    /// When the thread last led, or 0 if it never has.
     led: u64,
-    /// When the call came.
+    /// When the call arrived.
     came: u64,
 }
 
-/// A cursor's address, and the address of the Snowflake whose clock is waited for, or 0 for the system's clock.
+/// The address of a cursor, and the address of the Snowflake whose clock is waited for, or 0 for the system's
+/// clock.
 pub(crate) type Key = (usize, usize);
 
 /// Counts leaders and calls.
@@ -49,13 +51,13 @@ static TURNS: AtomicU64 = AtomicU64::new(1);
 
 std::thread_local! {
     static LED: Cell<u64> = const { Cell::new(0) };
-    /// How many calls of this thread wait: one inside the other, where a signal's handler or a clock takes IDs itself.
+    /// The number of waiting calls in this thread. They are nested if a signal handler or a clock takes IDs.
     static WAITING: Cell<u32> = const { Cell::new(0) };
 }
 
 #[cfg(all(test, not(loom)))]
 std::thread_local! {
-    /// The longest time for which a call of this thread has waited for a leader, for a test.
+    /// The longest time that a call of this thread has waited for a leader, for a test.
     pub(crate) static LONGEST_WAIT: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
@@ -71,16 +73,16 @@ pub(crate) struct Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Waiting,
-    /// The one that led has left, and this one is the next.
+    /// The previous leader has left, and this call is next.
     ToLead,
     Given(Taken),
-    /// By a polled call, which leads no thread: then this one counts as if it had led.
+    /// The slots come from a polled call. Since no thread led, this call counts as if it had led.
     GivenByPolled(Taken),
     Left,
 }
 
 impl Order {
-    /// Before all that wait for a `key`.
+    /// Returns the position before all calls that wait for `key`.
     const fn before(key: Key) -> Self {
         Self { key, is_polled: false, led: 0, came: 0 }
     }
@@ -91,7 +93,7 @@ impl Queue {
         Self { alive, places: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Whether this is the process whose calls these are.
+    /// Returns true in the process to which these calls belong.
     fn is_alive(&self) -> bool {
         self.alive.load(Ordering::Acquire) != 0
     }
@@ -102,7 +104,7 @@ impl Queue {
 }
 
 impl Place {
-    /// Waits until there are slots for this call, until it leads, or for a while: `longest` at most.
+    /// Waits until slots are available for this call, until it leads, or until `longest` has passed.
     pub(crate) fn wait(&self, longest: Duration) {
         let longest = longest.min(LOOK_EVERY);
         #[cfg(all(test, not(loom)))]
@@ -126,7 +128,7 @@ impl Place {
     }
 }
 
-/// No invariant is open when a panic could come.
+/// A panic cannot leave the data inconsistent, so poisoning is ignored.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -135,16 +137,16 @@ fn first_of(places: &BTreeMap<Order, Arc<Place>>, key: Key) -> Option<&Arc<Place
     places.range(Order::before(key)..).next().map(|(_, place)| place).filter(|place| place.order.key == key)
 }
 
-/// This thread led just now.
+/// Records that this thread has just led.
 fn count_as_led() {
     let _ = LED.try_with(|led| led.set(TURNS.fetch_add(1, Ordering::Relaxed)));
 }
 
-/// Tells the call that leads: the one before has left, or its own place was in the hands of a polled call.
+/// Wakes the next leader: the previous one has left, or a polled call had removed this one from the queue.
 fn tell_first(places: &BTreeMap<Order, Arc<Place>>, key: Key) {
     if let Some(first) = first_of(places, key) {
         let mut state = first.state();
-        // It may have looked whether it leads, and not be waiting yet.
+        // It may have checked whether it leads, but not have started to wait.
         if *state == State::Waiting {
             *state = State::ToLead;
             first.changed.notify_one();
@@ -157,18 +159,20 @@ fn tell_first(places: &BTreeMap<Order, Arc<Place>>, key: Key) {
 pub(crate) struct Turn {
     queue: &'static Queue,
     place: Arc<Place>,
-    /// It need not be the first: it is polled, or inside another call of its thread, which it must not wait for.
+    /// True if it may lead without being the first: it is polled, or it is nested in another call of its
+    /// thread, for which it must not wait.
     leads_anyway: bool,
 }
 
 impl Turn {
-    /// A call that wants this many slots, and blocks its thread, joins the calls that wait for the same `key`.
+    /// Adds a call that wants this many slots and blocks its thread to the calls that are waiting for the
+    /// same `key`.
     pub(super) fn join(queue: &'static Queue, key: Key, wanted: u64) -> Self {
         let outer = WAITING.try_with(|waiting| waiting.replace(waiting.get() + 1)).unwrap_or(0);
         Self::new(queue, key, wanted, false, outer > 0)
     }
 
-    /// A call that is polled joins them.
+    /// Adds a polled call.
     pub(super) fn join_polled(queue: &'static Queue, key: Key, wanted: u64) -> Self {
         Self::new(queue, key, wanted, true, true)
     }
@@ -183,12 +187,12 @@ impl Turn {
         Self { queue, place, leads_anyway }
     }
 
-    /// A call that is polled again may want more than before.
+    /// Updates the number of wanted slots. A polled call may want more than before.
     pub(crate) fn wants(&self, wanted: u64) {
         self.place.wanted.store(wanted, Ordering::Relaxed);
     }
 
-    /// Whether this call is to wait for the clock, and the others for it.
+    /// Returns true if this call must wait for the clock while the others wait for this call.
     pub(crate) fn leads(&self) -> bool {
         self.leads_anyway || !self.queue.is_alive() || self.is_first()
     }
@@ -203,12 +207,12 @@ impl Turn {
         LOOK_EVERY
     }
 
-    /// Where this call waits, which another thread may know of.
+    /// The place where this call waits. Another thread may know it.
     pub(crate) fn place(&self) -> &Place {
         &self.place
     }
 
-    /// The slots that a leader took for this call.
+    /// Returns the slots that a leader took for this call.
     pub(crate) fn given(&self) -> Option<Taken> {
         if !self.queue.is_alive() {
             return None;
@@ -225,8 +229,8 @@ impl Turn {
         }
     }
 
-    /// All others that wait now, for a leader that is about to take slots for them. Calls that come later are left out:
-    /// before they begin, greater slots than those taken here may have been issued.
+    /// Returns all other calls that are waiting now, for a leader that is about to take slots for them. Later
+    /// calls are left out: before they begin, greater slots than those taken here may have been issued.
     pub(crate) fn others(&self) -> Others<'_> {
         if !self.queue.is_alive() {
             return Others { turn: self, places: Vec::new() };
@@ -240,7 +244,7 @@ impl Turn {
             .filter(|order| *order != self.place.order)
             .collect();
         let mut places: Vec<_> = orders.iter().filter_map(|order| places.remove(order)).collect();
-        // Whether they are polled matters to who leads, not to who is served first.
+        // Polling affects who leads, but not who is served first.
         places.sort_by_key(|place| (place.order.led, place.order.came));
         Others { turn: self, places }
     }
@@ -261,7 +265,7 @@ impl Drop for Turn {
     }
 }
 
-/// Calls for which a leader takes slots. Those that get none wait on.
+/// Calls for which a leader takes slots. Calls that get none continue to wait.
 #[derive(Debug)]
 pub(crate) struct Others<'a> {
     turn: &'a Turn,
@@ -269,15 +273,15 @@ pub(crate) struct Others<'a> {
 }
 
 impl Others<'_> {
-    /// How many slots they want, all together.
+    /// Returns the total number of slots that they want.
     pub(crate) fn wanted(&self) -> u64 {
         self.places.iter().fold(0, |sum, place| sum.saturating_add(place.wanted()))
     }
 
-    /// Shares out a run, from its front on, and leaves the leader its part.
+    /// Distributes a run, from its front, and returns the leader's share.
     pub(crate) fn share(mut self, taken: Taken) -> Taken {
-        // Of others that have left meanwhile, nobody takes the slots. The same in a child, where the clock, which was read
-        // meanwhile, has forked.
+        // If a call has left in the meantime, nobody takes its slots. The same applies in a child if the
+        // clock, which was read in the meantime, has forked.
         let is_alive = self.turn.queue.is_alive();
         self.places.retain(|place| is_alive && *place.state() != State::Left);
         if self.places.is_empty() {
@@ -290,7 +294,7 @@ impl Others<'_> {
         let wants = core::iter::once(&self.turn.place).chain(&self.places).map(|place| place.wanted());
         let shares = shares((run.last - run.first).saturating_add(1), &wants.collect::<Vec<_>>());
         let mut shares = shares.into_iter();
-        // The leader comes first, so that it gets one at least.
+        // The leader comes first, so that it gets at least one.
         let mine = Run { last: run.first + (shares.next().unwrap_or(1).max(1) - 1), ..run };
         let mut last = mine.last;
         let is_polled = self.turn.place.order.is_polled;
@@ -313,8 +317,8 @@ impl Others<'_> {
     }
 }
 
-/// How many of these slots each call gets: at most what it wants, and else as many as the others. Where there are fewer
-/// slots than calls, those that come first get one.
+/// Returns how many of these slots each call gets: what it wants, but no more than an equal share. If there
+/// are fewer slots than calls, the first calls get one each.
 fn shares(slots: u64, wants: &[u64]) -> Vec<u64> {
     if slots < wants.len() as u64 {
         return (0..wants.len() as u64).map(|n| u64::from(n < slots)).collect();
@@ -344,7 +348,7 @@ impl Drop for Others<'_> {
                 places.insert(place.order, place);
             }
         }
-        // A thread that leads is the first itself. A polled call had the place of the one that leads.
+        // A leading thread is the first. A polled call had removed the first call from the queue.
         if self.turn.leads_anyway {
             tell_first(&places, self.turn.place.order.key);
         }
@@ -361,7 +365,7 @@ mod models {
 
     static ALIVE: portable_atomic::AtomicU64 = portable_atomic::AtomicU64::new(1);
 
-    /// Gives slots of a tick that has two, one after the other.
+    /// Takes slots of a tick that has two, in order.
     fn take(turn: &Turn, next: &AtomicU64) -> u64 {
         let others = turn.others();
         let count = (others.wanted() + 1).min(2);
@@ -370,7 +374,8 @@ mod models {
         others.share(Taken { run, placed_node: 0 }).run.first
     }
 
-    /// A call that waits until a leader has slots for it, with no clock that would wake it: one that is not told waits forever.
+    /// A call that waits until a leader has slots for it. No clock wakes it, so a call that is not notified
+    /// waits forever.
     fn call(queue: &'static Queue, next: Arc<AtomicU64>) -> u64 {
         let turn = Turn::join(queue, (1, 1), 1);
         loop {
@@ -384,7 +389,7 @@ mod models {
         }
     }
 
-    /// Each in a thread; `polled` besides them, in this one. Nobody gets a slot that another has.
+    /// Runs each call in a thread, and `polled` in this one. No two calls get the same slot.
     fn all_are_served<const N: usize>(polled: fn(&Turn, &AtomicU64) -> Option<u64>) {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(3);
@@ -397,9 +402,10 @@ mod models {
             });
             let turn = Turn::join_polled(queue, (1, 1), 1);
             let mine = turn.given().map(|taken| taken.run.first).or_else(|| polled(&turn, &next));
-            // A call that has what it wants leaves; another stays, and is not polled again while the threads wait.
+            // A call that has its slot leaves. The polled call stays otherwise, and is not polled again while
+            // the threads wait.
             let turn = mine.is_none().then_some(turn).map(ManuallyDrop::new);
-            // Where a thread waits forever, nothing of loom's may be dropped in the panic that says so.
+            // If a thread waits forever, no loom object may be dropped during the panic that reports it.
             drop(next);
             let mut slots: std::vec::Vec<_> = threads.map(|thread| thread.join().unwrap()).into();
             slots.extend(mine);
@@ -526,11 +532,11 @@ mod tests {
         let polled = Process::current().poll_for((5, 5), 2);
         let threads = [1, 1].map(|wanted| join((5, 5), wanted));
         assert_eq!([&polled, &threads[0], &threads[1]].map(Turn::is_first), [false, true, false]);
-        // It came first, and is served first after the leader.
+        // The polled call arrived first, and is served first after the leader.
         assert_eq!(threads[0].others().share(run(7, 9)), run(7, 7));
         assert_eq!((polled.given(), threads[1].given()), (Some(run(8, 8)), Some(run(9, 9))));
         drop(threads);
-        // Where it is polled in time, it serves the others.
+        // A polled call that is polled in time serves the others.
         let polled = Process::current().poll_for((5, 5), 2);
         let thread = join((5, 5), 1);
         assert!(polled.leads() && thread.leads());
@@ -542,14 +548,14 @@ mod tests {
     fn a_leader_whose_place_a_polled_call_had_is_told_that_it_leads() {
         let (leader, polled) = (join((7, 7), 1), Process::current().poll_for((7, 7), 1));
         let others = polled.others();
-        // Amid that it sees that it is not the first, and sleeps.
+        // In the meantime the leader sees that it is not the first, and sleeps.
         assert!(!leader.leads());
         drop(others);
         assert!(leader.leads());
         assert_eq!(*leader.place.state(), State::ToLead);
     }
 
-    /// Else the first of them would be served at each tick, and the others never.
+    /// Otherwise the first of them would be served in every tick, and the others never.
     #[test]
     fn a_thread_that_a_polled_call_serves_counts_as_one_that_led() {
         let first = join((9, 9), 1);
@@ -575,7 +581,8 @@ mod tests {
         assert_eq!(other.given(), Some(run(4, 4)));
     }
 
-    /// A call that leads has gathered others, and all leave before it has slots: the rest of the run is nobody's.
+    /// A leader has gathered others, and all of them leave before it has slots: nobody gets the rest of the
+    /// run.
     #[test]
     fn a_leader_whose_others_have_left_gets_no_more_than_it_wants() {
         let [leader, leaves] = [2, 5].map(|wanted| join((8, 8), wanted));
@@ -584,17 +591,17 @@ mod tests {
         assert_eq!(others.share(run(1, 7)), run(1, 2));
     }
 
-    /// The child must not touch the parent's locks. One that is held would hold it up forever.
+    /// The child must not touch the parent's locks, because one that is held would block it forever.
     #[cfg(all(unix, not(miri)))]
     #[test]
     fn an_inherited_turn_leads_alone_and_touches_no_lock() {
         let turn = join((6, 6), 2);
         let other = join((6, 6), 1);
-        // A leader, whose clock forks.
+        // A leader whose clock forks.
         let others = other.others();
         let queue = turn.queue;
         let (places, state) = (queue.places(), turn.place.state());
-        // SAFETY: the child only does what is tested here, and leaves by `_exit`.
+        // SAFETY: the child only does what is tested here, and exits with `_exit`.
         #[allow(unsafe_code)]
         let child = unsafe {
             let child = libc::fork();
@@ -612,7 +619,7 @@ mod tests {
         };
         drop((places, state));
         let mut status = 0;
-        // SAFETY: the child is this test's.
+        // SAFETY: the child belongs to this test.
         #[allow(unsafe_code)]
         unsafe {
             assert_eq!(libc::waitpid(child, &raw mut status, 0), child);

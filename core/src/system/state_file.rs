@@ -1,8 +1,9 @@
-//! The state file: a cursor in a small file that every process of a host maps, so that they share one node.
+//! The state file: a cursor in a small file that all processes of a host map, so that they share a node.
 //!
-//! The file is one page. Its head is written once, when it is made: what it is, whose cursor it holds, and the
-//! cursor's tolerance, under a checksum. Its live half changes only by atomic steps, each of which leaves a whole
-//! file behind: a process may be killed between any two of them. Nothing is locked, and no descriptor is kept.
+//! The file is one page. Its head is written once, when the file is created: it identifies the file, the
+//! owner of the cursor and the cursor's tolerance, and has a checksum. The live half changes only by atomic
+//! steps, each of which leaves the file consistent, since a process may be killed between any two of them.
+//! Nothing is locked, and no descriptor is kept open.
 //!
 //! | bytes | what, in this machine's byte order |
 //! |---|---|
@@ -13,12 +14,13 @@
 //! | 56 to 63 | the CRC-32 of all before |
 //! | 64 to 151 | the live half ([`Live`]); zeros follow, to 4096 |
 //!
-//! What is issued lies at or below `synced`, and `synced` at or below a `written` that was on disk before. So after
-//! a power loss the file's `written` is above all that was issued, however old the rest of the file is.
+//! Issued slots are at or below `synced`, and `synced` is at or below a `written` that was on disk before.
+//! After a power loss, the file's `written` is therefore above all slots that were issued, however old the
+//! rest of the file is.
 //!
-//! A file can lose its name, or another can take it, while a process has it open. A process looks before it
-//! reserves more, and reserves at most [`AHEAD_MS`] ahead of the clock: so a new file, or one that was put in its place,
-//! begins that far ahead, and waits for the clock to get there.
+//! While a process has a file open, the file can lose its name, or another file can take the name. A process
+//! therefore checks this before it reserves more slots, and reserves at most [`AHEAD_MS`] ahead of the clock.
+//! A new file, or one that replaced another, begins that far ahead and waits for the clock to get there.
 
 use core::sync::atomic::Ordering;
 
@@ -50,14 +52,15 @@ pub use reset::{reset_state, reset_state_with_clock};
 
 /// How far ahead of the clock slots are reserved.
 const AHEAD_MS: i64 = 1000;
-/// How far ahead of the clock a cursor may be when its file is opened, if no option allows more.
+/// How far ahead of the clock a cursor may be when its file is opened, unless the options allow more.
 const MAX_LEAD_MS: u64 = 60_000;
 
-/// How often a file that others make and delete meanwhile is looked for; a link to nowhere is never found.
+/// How often to look for a file that others create and delete in the meantime. A dangling link is never
+/// found.
 const TRIES: usize = 8;
 
 const SIZE: usize = 4096;
-/// Where the live half begins: on another cache line.
+/// The start of the live half, on a different cache line.
 const LIVE: usize = Head::LEN;
 
 /// The live half. Every bit pattern is valid.
@@ -65,24 +68,25 @@ const LIVE: usize = Head::LEN;
 #[repr(C)]
 struct Live {
     cursor: Cursor,
-    /// Which file this is ([`Identity::word`]): a copy that is put in its place says something else.
+    /// Identifies this file ([`Identity::word`]). In a copy that replaced the file, the word does not match.
     place: AtomicU64,
-    /// A thread that issues past this reserves more.
+    /// A thread that issues slots past this reserves more.
     soft: AtomicU64,
-    /// Slots up to here are reserved: so much of `written` is known to be on disk. Nothing is issued past this.
+    /// Slots up to here are reserved: this much of `written` is known to be on disk. Nothing past it is
+    /// issued.
     synced: AtomicU64,
-    /// As `synced`, on its way to the disk.
+    /// The next value of `synced`, on its way to the disk.
     written: AtomicU64,
-    /// Of which boot of the machine `cursor` is.
+    /// The boot of the machine to which `cursor` belongs.
     boot: AtomicU64,
-    /// How often slots were reserved. Counting makes sure that there is something to write.
+    /// The number of reservations. Counting them ensures that there is something to write.
     syncs: AtomicU64,
 }
 
 impl Live {
-    /// Whether its words are in their order, and none is past the layout's last slot.
+    /// Returns true if the words are in order, and none is past the layout's last slot.
     fn is_in_order(&self, last_slot: u64) -> bool {
-        // Loaded in this order, because they grow.
+        // The words are loaded in this order because they grow.
         let (soft, synced) = (self.soft.load(Ordering::Acquire), self.synced.load(Ordering::Acquire));
         let cursor = self.cursor.load();
         let written = self.written.load(Ordering::Acquire);
@@ -98,15 +102,16 @@ const _: () =
 pub(crate) struct StateFile {
     map: MmapRaw,
     head: Head,
-    /// Absolute, for the folder may change.
+    /// Absolute, because the working directory may change.
     path: PathBuf,
     identity: Identity,
     boot: Option<u64>,
-    /// This process issues nothing up to here, because another may have: all that was reserved before a reboot, or in another file.
+    /// This process issues nothing up to here, because another process may have: everything reserved before a
+    /// reboot, or in another file.
     floor: u64,
 }
 
-/// What tells a file from one that has taken its name.
+/// Distinguishes a file from another that has taken its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Identity {
     device: u64,
@@ -118,14 +123,14 @@ impl Identity {
         Self { device: metadata.dev(), inode: metadata.ino() }
     }
 
-    /// A word that differs from another file's, and is not 0.
+    /// Returns a word that differs between files, and is not 0.
     const fn word(&self) -> u64 {
         self.inode ^ self.device.rotate_right(20) | 1 << 63
     }
 }
 
 impl StateFile {
-    /// Opens or makes the state file of these options.
+    /// Opens the state file for these options, or creates it.
     pub(crate) fn open(
         path: &Path,
         key: &Key,
@@ -142,12 +147,13 @@ impl StateFile {
             match Self::map(&path).and_then(|file| file.check_place().map(|()| file)) {
                 Ok(file) => break file,
                 Err(StateFault::Os { errno: libc::ENOENT, .. }) if !last => {
-                    // The clock is read after the file was found missing. A process that still has a deleted one found it
-                    // in its place earlier, and issues nothing past its reading then and `AHEAD_MS`.
+                    // The clock is read after the file was found missing. A process that still uses a deleted
+                    // file last saw it in place before that, and issues nothing later than its reading at
+                    // that time plus `AHEAD_MS`.
                     let first = rule.used_up_to(clock.unix_ms_uncached()?.saturating_add(AHEAD_MS));
                     create(&path, &head, first).map_err(refuse)?;
                 }
-                // Another has taken its name meanwhile: that one, then.
+                // Another file has taken the name in the meantime, so use that.
                 Err(StateFault::Gone) if !last => {}
                 Err(fault) => return Err(refuse(fault)),
             }
@@ -160,10 +166,10 @@ impl StateFile {
         Ok(file)
     }
 
-    /// Maps a file that is there, if it is a state file.
+    /// Maps an existing file if it is a state file.
     fn map(path: &Path) -> Result<Self, StateFault> {
         let opened = |error| StateFault::os(OPENED, &error);
-        // Opening a pipe must not wait for its other end.
+        // Opening a pipe must not wait for the other end.
         let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(path);
         let file = file.map_err(opened)?;
         let metadata = file.metadata().map_err(opened)?;
@@ -181,7 +187,7 @@ impl StateFile {
             MmapOptions::new().len(SIZE).map_raw(&file).map_err(|error| StateFault::os("mapped", &error))?;
         let identity = Identity::of(&metadata);
         let file = Self { map, head, path: path.to_path_buf(), identity, boot: boot_id(), floor: 0 };
-        // Twice, for other processes move them meanwhile.
+        // Checked twice, because other processes move the words in the meantime.
         let is_in_order = || file.live().is_in_order(file.head.last_slot());
         if !is_in_order() && !is_in_order() {
             return Err(StateFault::Damaged);
@@ -189,12 +195,12 @@ impl StateFile {
         Ok(file)
     }
 
-    /// An error for a tolerance other than the one that the file was made with.
+    /// Returns an error if the tolerance differs from the one with which the file was created.
     pub(crate) fn check_tolerance(&self, tolerance: Tolerance) -> Result<(), Error> {
         tolerance.check_same(self.head.tolerance)
     }
 
-    /// The error for a Snowflake whose cursor is in this file, and which names another file, or none.
+    /// The error for a Snowflake whose cursor is in this file, but whose options name another file, or none.
     pub(crate) fn is_other(&self) -> Error {
         error!(
             InvalidOption,
@@ -205,41 +211,43 @@ impl StateFile {
     }
 
     fn live(&self) -> &Live {
-        // SAFETY: the mapping is as long as the file was, page-aligned, and lives as long as `self`; `Live` lies
-        // within it and holds only atomics, for which every bit pattern is valid and which other processes may change.
+        // SAFETY: the mapping is as long as the file was, page-aligned, and lives as long as `self`. `Live`
+        // lies within it and holds only atomics, for which every bit pattern is valid and which other
+        // processes may change.
         #[allow(unsafe_code, clippy::cast_ptr_alignment)]
         unsafe {
             &*self.map.as_ptr().add(LIVE).cast::<Live>()
         }
     }
 
-    /// The cursor, which all processes that have the file open share.
+    /// The cursor, shared by all processes that have the file open.
     #[inline]
     pub(crate) fn cursor(&self) -> &Cursor {
         &self.live().cursor
     }
 
-    /// The word that says up to which slot there is nothing to do but to take it.
+    /// The word that holds the last slot that can be taken without further work.
     pub(crate) fn limit(&'static self) -> &'static AtomicU64 {
         &self.live().soft
     }
 
-    /// Whether slots up to `to`, past the limit that was `seen`, may be taken all the same: they are reserved, and another
-    /// caller is about to reserve more. A caller that gets `false` must do so.
+    /// Returns true if slots up to `to`, past the limit that was `seen`, may be taken anyway: they are
+    /// reserved, and another caller is about to reserve more. A caller that gets `false` must reserve them.
     pub(crate) fn may_pass(&self, to: u64, seen: u64) -> bool {
         let synced = self.live().synced.load(Ordering::Acquire);
         to <= synced
             && self.live().soft.compare_exchange(seen, synced, Ordering::AcqRel, Ordering::Relaxed).is_err()
     }
 
-    /// Whether slots up to `to` are reserved, on disk.
+    /// Returns true if slots up to `to` are reserved on disk.
     pub(crate) fn is_reserved(&self, to: u64) -> bool {
         to <= self.live().synced.load(Ordering::Acquire)
     }
 
-    /// Reserves slots up to `to`, and those of the next [`AHEAD_MS`], on disk. Any number of processes may do this at once.
+    /// Reserves slots up to `to`, and those of the next [`AHEAD_MS`], on disk. Any number of processes may do
+    /// this concurrently.
     pub(crate) fn reserve(&self, rule: &Rule, to: u64, now_ms: i64) -> Result<(), StateFault> {
-        // This process may be a child by now that has not noticed the fork yet.
+        // This process may be a child that has not noticed the fork yet.
         Process::current();
         let live = self.live();
         if let Err(fault) = self.check_place() {
@@ -250,14 +258,14 @@ impl StateFile {
         }
         let needed = rule.end_of_tick(to);
         let reserved = rule.used_up_to(now_ms.saturating_add(AHEAD_MS)).max(needed);
-        // Half way there, someone comes here again, and the others need not wait for the disk.
+        // Half-way there, some caller gets here again, and the others need not wait for the disk.
         let soft = rule.used_up_to(now_ms.saturating_add(AHEAD_MS / 2)).max(needed).min(reserved);
         live.written.fetch_max(reserved, Ordering::AcqRel);
-        // A page that is clean since a failure would be synced without being written.
+        // A page that has been clean since a failure would be synced without being written.
         live.syncs.fetch_add(1, Ordering::AcqRel);
         match self.sync() {
             Ok(()) => {}
-            // These are reserved already; the call that goes past them returns the error.
+            // These slots are reserved already. The call that goes past them returns the error.
             Err(_) if to <= live.synced.load(Ordering::Acquire) => return Ok(()),
             Err(error) => return Err(StateFault::os("synced to disk", &error)),
         }
@@ -266,8 +274,8 @@ impl StateFile {
         Ok(())
     }
 
-    /// Whether the file has not lost its place, which is looked at whenever the clock seems to have stepped back, or a tick
-    /// is used up.
+    /// Returns an error if the file has lost its place. Called whenever the clock seems to have stepped back
+    /// or a tick is used up.
     pub(crate) fn still_in_place(&self) -> Result<(), StateFault> {
         if self.check_place() == Err(StateFault::Gone) {
             self.stop();
@@ -276,7 +284,8 @@ impl StateFile {
         Ok(())
     }
 
-    /// Ends issuing for all that have this file open: another may issue the same IDs now.
+    /// Stops issuing in all processes that have this file open, because another file may issue the same IDs
+    /// now.
     fn stop(&self) {
         self.live().soft.store(0, Ordering::Release);
         self.live().synced.store(0, Ordering::Release);
@@ -290,7 +299,7 @@ impl StateFile {
         self.map.flush()
     }
 
-    /// Whether the path still leads to this file.
+    /// Returns an error if the path no longer leads to this file.
     pub(crate) fn check_place(&self) -> Result<(), StateFault> {
         match fs::metadata(&self.path) {
             Ok(there) if Identity::of(&there) == self.identity => Ok(()),
@@ -300,7 +309,7 @@ impl StateFile {
         }
     }
 
-    /// Whether a path leads to this file. It is an error where its own no longer does.
+    /// Returns true if `path` leads to this file. Fails if the file's own path no longer does.
     pub(crate) fn is_at(&self, path: &Path) -> Result<bool, Error> {
         let there = fs::metadata(path).is_ok_and(|there| Identity::of(&there) == self.identity);
         if !there {
@@ -313,9 +322,9 @@ impl StateFile {
         fault.error(&self.path)
     }
 
-    /// Makes a file that was just opened ready to issue from. If it is of another boot or of another place, or nothing was
-    /// issued yet, it waits until the clock has passed what another process may have issued. The cursor is not moved before
-    /// that, because others may be issuing from it.
+    /// Prepares a newly opened file for issuing. If the file was written before a reboot or in another place,
+    /// or nothing has been issued from it yet, this waits until the clock has passed everything that another
+    /// process may have issued. The cursor is not moved before that, because others may be issuing from it.
     pub(crate) fn begin(&mut self, rule: &Rule, clock: &impl Clock) -> Result<(), Error> {
         let live = self.live();
         let now_ms = clock.unix_ms_uncached()?;
@@ -333,19 +342,19 @@ impl StateFile {
         Ok(())
     }
 
-    /// Up to which slot this process issues nothing.
+    /// The slot up to which this process issues nothing.
     pub(crate) fn floor(&self) -> u64 {
         self.floor
     }
 
-    /// The cursor is past the floor, so the next process that opens the file need not wait.
+    /// Records that the cursor is past the floor, so the next process that opens the file need not wait.
     pub(crate) fn has_begun(&self) {
         let live = self.live();
         live.place.store(self.identity.word(), Ordering::Release);
         live.boot.store(self.boot.unwrap_or_default(), Ordering::Release);
     }
 
-    /// An error for a cursor that is far ahead of the clock.
+    /// Returns an error if the cursor is far ahead of the clock.
     pub(crate) fn check_lead(&self, rule: &Rule, now_ms: i64) -> Result<(), Error> {
         self.check_lead_of(rule, self.cursor().load(), now_ms)
     }
@@ -358,14 +367,14 @@ impl StateFile {
         Ok(())
     }
 
-    /// Whether `reset_state` has put another file in its place, so that nothing comes of this one any more.
+    /// Returns true if `reset_state` has replaced this file, so that nothing is issued from it any more.
     pub(crate) fn was_reset(&self) -> bool {
         self.cursor().load() == u64::MAX && self.check_place() == Err(StateFault::Gone)
     }
 }
 
-/// Waits until the clock has passed a slot's tick, or as long as it would take: a clock that does not move must not
-/// hang this. A clock that was set back is for the rule to judge.
+/// Waits until the clock has passed a slot's tick, but no longer than that should take, so that a clock that
+/// stands still cannot block this forever. If the clock was set back, the rule decides what happens.
 fn wait_for(rule: &Rule, clock: &impl Clock, now_ms: i64, slot: u64) -> Result<(), Error> {
     let target_ms = rule.passed_at_ms(slot);
     let longest_ms = ms_until(now_ms, target_ms);
@@ -387,9 +396,10 @@ fn wait_for(rule: &Rule, clock: &impl Clock, now_ms: i64, slot: u64) -> Result<(
 const OPENED: &str = "opened";
 const CREATED: &str = "created";
 
-/// What tells this boot of the machine from all others. `None`: there is no telling, and each opening counts as one.
+/// Returns a number that identifies the current boot of the machine. `None` if it is unknown: each opening
+/// then counts as a boot.
 fn boot_id() -> Option<u64> {
-    // Random, and so are the 60 bits taken of it.
+    // The UUID is random, and so are the 60 bits taken from it.
     let uuid = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let digits: std::string::String = uuid.chars().filter(char::is_ascii_hexdigit).take(16).collect();
     u64::from_str_radix(&digits, 16).ok()
@@ -437,7 +447,7 @@ mod tests {
         );
         assert_eq!(ids.try_next_id(), Err(error));
         assert_eq!(ids.next_ids(5), Err(error));
-        // An event loop's way to wait.
+        // As an event loop would wait.
         let (mut waiting, mut id) = (Waiting::default(), [0]);
         let Polled::Disk(reservation) = ids.poll_waiting(&mut waiting, &mut id, None).unwrap() else {
             panic!()
@@ -472,7 +482,7 @@ mod tests {
         }
         assert_eq!(disks, 1);
         assert!(id[0] > 0);
-        // Where another call is faster each time, it ends.
+        // If another call is faster each time, this call ends.
         let start = now.get();
         let error = loop {
             assert!(now.get() < start + 20 * super::AHEAD_MS, "it does not end");
