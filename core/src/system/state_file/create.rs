@@ -1,4 +1,4 @@
-//! Making a state file, and where one may be.
+//! Creating a state file, and checking where it may be.
 
 use core::mem::offset_of;
 use std::ffi::OsString;
@@ -13,8 +13,8 @@ use super::head::Head;
 use super::{CREATED, Identity, LIVE, Live, SIZE};
 use crate::cursor::Cursor;
 
-/// Makes a state file, whole and on disk before it has its name. If another process makes one meanwhile, that one is
-/// kept.
+/// Creates a state file, which is complete and on disk before it gets its name. If another process creates
+/// the file in the meantime, that one is kept.
 pub(super) fn create(path: &Path, head: &Head, first: u64) -> Result<(), StateFault> {
     let created = |error| StateFault::os(CREATED, &error);
     let made = Unnamed::write(path, head, first)?;
@@ -26,7 +26,7 @@ pub(super) fn create(path: &Path, head: &Head, first: u64) -> Result<(), StateFa
     sync_folder(path).map_err(created)
 }
 
-/// A state file that has not got its name yet; gone when dropped.
+/// A state file that has no name yet. Dropping this deletes it.
 pub(super) struct Unnamed {
     pub(super) path: PathBuf,
 }
@@ -34,7 +34,7 @@ pub(super) struct Unnamed {
 impl Unnamed {
     pub(super) fn write(of: &Path, head: &Head, first: u64) -> Result<Self, StateFault> {
         let created = |error| StateFault::os(CREATED, &error);
-        // Random, for process IDs are not unique among containers that share a folder.
+        // The name is random, because process IDs are not unique among containers that share a folder.
         let random = RandomState::new().hash_one(std::process::id());
         let mut name = OsString::from(of);
         name.push(std::format!(".{random:016x}.new"));
@@ -56,8 +56,8 @@ impl Unnamed {
         ] {
             page.splice(LIVE + at..LIVE + at + 8, word.to_ne_bytes());
         }
-        // All of its bytes are written and synced: the disk has its blocks before anything is stored through a
-        // mapping, where a full disk would be no error but a SIGBUS.
+        // All bytes are written and synced, so the disk has allocated the blocks before anything is stored
+        // through a mapping, where a full disk would cause a SIGBUS instead of an error.
         file.write_all_at(&page, 0).and_then(|()| file.sync_all()).map_err(created)?;
         Ok(made)
     }
@@ -73,11 +73,12 @@ pub(super) fn sync_folder(of: &Path) -> io::Result<()> {
     of.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
-/// An error for file systems that may not show a mapping's stores to all processes that map the file, such as those of a
-/// network or of another kernel. On Linux, only the listed ones are known to.
+/// Returns an error on file systems that may not show a mapping's stores to all processes that map the file,
+/// such as network file systems or those of another kernel. On Linux, only the listed ones are known to do
+/// so.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn check_file_system(file: &File) -> Result<(), StateFault> {
-    /// From <linux/magic.h>; those of ZFS and bcachefs from their sources.
+    /// From <linux/magic.h>; those of ZFS and bcachefs are from their sources.
     const LOCAL: [u64; 13] = [
         0x0000_EF53, // ext2, ext3, ext4
         0x5846_5342, // XFS
@@ -94,7 +95,7 @@ pub(super) fn check_file_system(file: &File) -> Result<(), StateFault> {
         0x2405_1905, // UBIFS
     ];
     let mut found = core::mem::MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: the descriptor is open, and the struct is written whole where 0 is returned.
+    // SAFETY: the descriptor is open, and the struct is completely written if 0 is returned.
     #[allow(unsafe_code)]
     let kind = unsafe {
         if libc::fstatfs(std::os::fd::AsRawFd::as_raw_fd(file), found.as_mut_ptr()) != 0 {
@@ -102,13 +103,13 @@ pub(super) fn check_file_system(file: &File) -> Result<(), StateFault> {
         }
         found.assume_init().f_type
     };
-    // Its type differs from one C library to the next; the number has 32 bits everywhere.
+    // The type differs between C libraries, but the number has 32 bits everywhere.
     #[allow(clippy::cast_sign_loss, clippy::cast_possible_truncation, clippy::unnecessary_cast)]
     let kind = u64::from(kind as u32);
     if LOCAL.contains(&kind) { Ok(()) } else { Err(StateFault::FileSystem { kind }) }
 }
 
-/// On other systems it is the mapping that fails.
+/// On other systems, the mapping itself fails.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(super) fn check_file_system(_: &File) -> Result<(), StateFault> {
     Ok(())

@@ -1,4 +1,4 @@
-//! What is wrong with a state file, and what to do about it.
+//! Faults of a state file, and what to do about them.
 
 use std::io;
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::path::Path;
 use crate::error::{Error, error};
 use crate::word::Word;
 
-/// What is wrong with a state file.
+/// A fault of a state file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StateFault {
-    /// What the operating system said to an action.
+    /// The operating system's error for an action.
     Os {
         action: &'static str,
         errno: i32,
@@ -41,7 +41,7 @@ pub(crate) enum StateFault {
 
 impl StateFault {
     pub(super) fn os(action: &'static str, error: &io::Error) -> Self {
-        // An error without a number is the standard library's: a path with a NUL.
+        // An error without a number comes from the standard library: the path contains a NUL.
         Self::Os { action, errno: error.raw_os_error().unwrap_or(0) }
     }
 

@@ -12,7 +12,7 @@ const MAGIC: [u8; 8] = *b"plyflake";
 const BYTE_ORDER: u32 = 0x0102_0304;
 const VERSION: u32 = 1;
 
-/// What a state file says of itself.
+/// The contents of a state file's head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) key: Key,
@@ -20,7 +20,8 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Words of this machine's byte order; the last is the others' checksum.
+    /// The length in bytes: words in this machine's byte order, the last of which is the checksum of the
+    /// others.
     pub(super) const LEN: usize = 64;
 
     pub(super) fn bytes(&self) -> Vec<u8> {
@@ -70,7 +71,7 @@ impl Head {
         ones(timestamp_bits + sequence_bits)
     }
 
-    /// The last slot that may have been taken when the clock was at `now_ms`.
+    /// Returns the last slot that may have been taken when the clock was at `now_ms`.
     pub(super) fn used_up_to(&self, now_ms: i64) -> Result<u64, Error> {
         let Key { epoch_ms, tick_ms, .. } = self.key;
         let (timestamp_bits, sequence_bits) = slot_bits(&self.key);
@@ -83,13 +84,13 @@ impl Head {
     }
 }
 
-/// The widths of timestamp and sequence.
+/// The widths of the timestamp and the sequence.
 const fn slot_bits(key: &Key) -> (u32, u32) {
     let [timestamp, _, sequence, ..] = key.bits.to_le_bytes();
     (timestamp as u32, sequence as u32)
 }
 
-/// The high half and the low one.
+/// Returns the high half and the low half.
 fn halves(word: u64) -> (u32, u32) {
     (u32::try_from(word >> 32).unwrap_or(0), u32::try_from(word & u64::from(u32::MAX)).unwrap_or(0))
 }
