@@ -1,4 +1,4 @@
-//! Waiting: a long pause sleeps, and only its last stretch spins.
+//! Waiting in a thread: a long pause sleeps, and spins only at its end.
 
 use core::time::Duration;
 use std::time::Instant;
@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::error::Error;
 use crate::wait::Wait;
 
-/// How late a sleep may end: timers' slack (50 µs on Linux) and the way back to the processor.
+/// How late a sleep may end: timer slack (50 µs on Linux) plus the time to be scheduled again.
 const SPIN: Duration = Duration::from_micros(100);
 
 /// Waits by putting the calling thread to sleep.
@@ -23,7 +23,7 @@ pub struct ThreadWait {
 }
 
 impl ThreadWait {
-    /// Reads no clock until a call has to wait.
+    /// Creates a `ThreadWait`. It reads no clock until a call has to wait.
     pub const fn new() -> Self {
         Self { since: None }
     }

@@ -7,7 +7,7 @@ use super::counter::Processor;
 use super::monotonic::monotonic_ns;
 use crate::clock::source::TimeSource;
 
-/// The operating system's time, as `std` gives it.
+/// The operating system's time, as provided by `std`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StdTime;
 
@@ -33,14 +33,14 @@ impl TimeSource for StdTime {
     }
 }
 
-/// One for all Snowflakes.
+/// All Snowflakes share this cache.
 #[cfg(not(loom))]
 pub(super) static KEPT: CachedClock = CachedClock::new();
 #[cfg(loom)]
 loom::lazy_static! { pub(super) static ref KEPT: CachedClock = CachedClock::new(); }
 
 impl StdTime {
-    /// Where [`CachedClock::words`] are.
+    /// The addresses of [`CachedClock::words`].
     #[cfg(not(loom))]
     pub(crate) const fn words() -> [*const u64; 2] {
         KEPT.words()
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn a_kept_reading_is_the_wall_clocks_ms() {
         let wall_ms = || StdTime.wall_ns().div_euclid(crate::clock::source::NS_PER_MS);
-        // Some dozen turns of the ms.
+        // Covers a few dozen changes of the millisecond.
         for _ in 0..if cfg!(miri) { 100 } else { 500_000 } {
             let before = wall_ms();
             let given = StdTime.wall_ms();

@@ -1,4 +1,4 @@
-//! Setting a state file's cursor back.
+//! Resetting a state file's cursor.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,16 +12,16 @@ use crate::clock::{Clock, SystemClock};
 use crate::error::Error;
 use crate::system::StdTime;
 
-/// Sets a state file's cursor back to the system clock if it is ahead of it: the way out when a wrong clock has moved a
-/// cursor far into the future. Stop the processes that use the file first: in those that keep running, calls fail with
-/// `state_file` until they restart.
+/// Resets a state file's cursor to the system clock if the cursor is ahead of it. Use this if a wrong clock
+/// has moved a cursor far into the future. Stop the processes that use the file first: in those that keep
+/// running, calls fail with `state_file` until they restart.
 ///
-/// The risk: IDs that were issued ahead of the clock are issued again when the clock gets there, unless they are
-/// found and deleted before. A file whose cursor is not ahead of the clock is left as it is.
+/// The risk: IDs that were issued ahead of the clock are issued again when the clock gets there, unless you
+/// find and delete them before. A file whose cursor is not ahead of the clock remains unchanged.
 ///
 /// # Errors
 ///
-/// `state_file`, also if there is no such file.
+/// `state_file`, also if the file does not exist.
 ///
 /// ```no_run
 /// polyflake::reset_state("/var/lib/app/polyflake.state")?;
@@ -31,7 +31,7 @@ pub fn reset_state(path: impl AsRef<Path>) -> Result<(), Error> {
     reset_state_with_clock(path, &SystemClock::<StdTime>::default())
 }
 
-/// [`reset_state`] to the caller's clock.
+/// Does the same as [`reset_state`], with the caller's clock.
 ///
 /// # Errors
 ///
@@ -46,14 +46,15 @@ pub fn reset_state_with_clock(path: impl AsRef<Path>, clock: &impl Clock) -> Res
         lock(&locked).map_err(opened)?;
         let old = StateFile::map(&absolute).map_err(refuse)?;
         if Identity::of(&locked.metadata().map_err(opened)?) != old.identity {
-            // Another reset was faster: its file is the one to look at.
+            // Another reset was faster, so look at its file.
             continue;
         }
         let first = old.head.used_up_to(clock.unix_ms_uncached()?)?;
         if first >= old.cursor().load() {
             return Ok(());
         }
-        // A new file in the old one's place, and not the old one set back: some process may be amid a step of it.
+        // Replaces the old file instead of resetting it, because some process may be in the middle of a step
+        // on it.
         let made = Unnamed::write(&absolute, &old.head, first).map_err(refuse)?;
         let replaced = fs::rename(&made.path, &absolute).and_then(|()| sync_folder(&absolute));
         replaced.map_err(|error| refuse(StateFault::os("replaced", &error)))?;
@@ -63,7 +64,7 @@ pub fn reset_state_with_clock(path: impl AsRef<Path>, clock: &impl Clock) -> Res
     }
 }
 
-/// Waits until no other process resets this file.
+/// Waits until no other process is resetting this file.
 fn lock(file: &File) -> io::Result<()> {
     // SAFETY: the descriptor is open. Closing it ends the lock.
     #[allow(unsafe_code)]
