@@ -10,8 +10,8 @@
 //! [`renew`] and [`release`] send their requests and receive the replies.
 //!
 //! There are two clocks, the store's and this machine's, and either may be wrong. Bounds and expiries count
-//! from the lower clock ([`Received::low`]), and fences and rejoining from the higher clock
-//! ([`Received::high`]). Between answers, the store's time is taken to be the time in the last answer plus
+//! from the lower clock ([`Received::low_ms`]), and fences and rejoining from the higher clock
+//! ([`Received::high_ms`]). Between answers, the store's time is taken to be the time in the last answer plus
 //! the time since. This estimate is never too high, and a bound that is too low only ends earlier.
 
 #![allow(clippy::similar_names, reason = "a lease is held, and a space has a head")]
