@@ -1,4 +1,5 @@
-//! However many threads ask for more than a layout can give, no call fails and no thread starves.
+//! No matter how many threads ask for more IDs than a layout can provide, no call fails and no thread
+//! starves.
 #![cfg(all(not(loom), not(miri)))]
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,11 +9,11 @@ use std::time::{Duration, Instant};
 use polyflake::Snowflake;
 
 const THREADS: usize = 32;
-/// How long a thread may get less: one that starves never catches up.
+/// How long a thread may get less than its share. A thread that starves never catches up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Whether each thread that asks for `batch` IDs at a time gets at least a quarter of an even share, after `at_least` or
-/// in the end: on a busy machine a thread may be late to start, or not run for a while.
+/// Returns true if each thread that asks for `batch` IDs at a time gets at least a quarter of an even share,
+/// after `at_least` or later: on a busy machine a thread may start late, or not run for a while.
 fn each_gets_its_share(node: u64, layout: &str, batch: usize, at_least: Duration) -> bool {
     let ids = Snowflake::builder().layout(layout).node(node).build().unwrap();
     let got = [const { AtomicUsize::new(0) }; THREADS];
@@ -50,7 +51,8 @@ fn each_gets_its_share(node: u64, layout: &str, batch: usize, at_least: Duration
     })
 }
 
-/// For a thousand ticks at least: the thread that runs first in a tick gets most of it, which evens out over many.
+/// Runs for at least a thousand ticks. The thread that runs first in a tick gets most of it, which evens out
+/// over many ticks.
 fn over_ask(seconds: u64) {
     for (node, layout, at_least) in [(60, "twitter", 1), (61, "sonyflake", 10), (62, "yitter", 1)] {
         for batch in [1, 100] {

@@ -1,4 +1,5 @@
-//! The first use of a clock in a process, amid forks. In a separate file, so that no other test uses a clock earlier.
+//! The first use of a clock in a process, while it forks. In a separate file, so that no other test uses a
+//! clock earlier.
 #![cfg(all(unix, not(loom), not(miri)))]
 
 mod common;
@@ -8,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use common::in_child;
 use polyflake::{Clock, SteadyClock, SystemClock};
 
-/// A child that hangs is ended by its alarm, after this many seconds. One that does not is never that slow.
+/// An alarm ends a child that hangs, after this many seconds. A child that does not hang is never that slow.
 const ALARM: u32 = 60;
 
 const ROUNDS: u32 = 1000;
@@ -36,22 +37,22 @@ fn a_fork_amid_the_first_use_of_a_clock_hangs_no_child() {
                     std::hint::spin_loop();
                 }
                 go.store(true, Ordering::Release);
-                // In some rounds the fork comes while the other thread is in the middle of it.
+                // In some rounds the fork happens while the other thread is initializing its clock.
                 for _ in 0..round % 100 {
                     std::hint::spin_loop();
                 }
-                // SAFETY: the child only reads clocks, for which no lock may be needed.
+                // SAFETY: the child only reads clocks, which must not need any lock.
                 match unsafe { libc::fork() } {
                     0 => {
                         // SAFETY: a plain system call.
                         unsafe { libc::alarm(ALARM) };
                         read_the_clocks();
-                        // SAFETY: it does not return.
+                        // SAFETY: this does not return.
                         unsafe { libc::_exit(0) }
                     }
                     pid => {
                         let mut status = 0;
-                        // SAFETY: the child is ours.
+                        // SAFETY: the child belongs to this process.
                         let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
                         [u8::from(waited == pid && status == 0)]
                     }
