@@ -1,4 +1,4 @@
-//! After a fork: what the child inherited fails, and the parent continues.
+//! After a fork, everything that the child inherited fails, and the parent continues.
 #![cfg(unix)]
 
 mod common;
@@ -14,8 +14,8 @@ use polyflake::{Clock, ClockError, Error, ErrorCode, Snowflake, Wait};
 
 const FORKED: u8 = ErrorCode::Forked as u8;
 
-/// Whether a call that needs the heap would hang: in a child of a bare `clone`, another thread of the parent may have
-/// locked it.
+/// True if a call that needs the heap would hang: in a child of a bare `clone`, another thread of the parent
+/// may have locked the heap.
 static HEAP_IS_LOCKED: AtomicBool = AtomicBool::new(false);
 
 struct Heap;
@@ -23,18 +23,18 @@ struct Heap;
 #[global_allocator]
 static HEAP: Heap = Heap;
 
-// SAFETY: it is the system's allocator.
+// SAFETY: this is the system's allocator.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if HEAP_IS_LOCKED.load(Ordering::Relaxed) {
             std::process::abort();
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: as promised by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
+        // SAFETY: as promised by the caller.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -54,9 +54,9 @@ fn the_child_refuses_and_the_parent_goes_on() {
             code(builtin.stats()),
             code(callers.next_id()),
             code(callers.stats()),
-            // By another name, it is still the parent's node.
+            // Under a different name, this is still the parent's node.
             code(Snowflake::builder().layout("leaf").node(1).build()),
-            // Another node.
+            // A different node.
             code(Snowflake::builder().node(2).build().and_then(|own| own.next_id())),
             // Decoding still works.
             code(builtin.decode(first)),
@@ -73,7 +73,7 @@ fn a_child_refuses_what_its_parent_had_taken_for_itself() {
     let mut builtin = Snowflake::builder().node(4).build().unwrap().into_local();
     let callers = Snowflake::builder().node(4).build_with_clock(|| Ok(1_700_000_000_000));
     let mut callers = callers.unwrap().into_local();
-    // Taken: 64 slots each.
+    // Both have taken 64 slots.
     let (first, callers_first) = (builtin.next_id().unwrap(), callers.next_id().unwrap());
     let codes = in_child(|| [code(builtin.next_id()), code(callers.next_id())]);
     assert_eq!(codes, [FORKED, FORKED]);
@@ -124,8 +124,8 @@ fn a_fork_amid_building_leaves_the_child_a_whole_table() {
     });
 }
 
-/// The code of a call in the child of a fork that happens while the call reads the clock. The parent continues with the
-/// same call, and both have the same cursor.
+/// Returns the error code of a call in the child of a fork that happens while the call reads the clock. The
+/// parent continues with the same call, and both have the same cursor.
 fn fork_inside_the_clock<T>(
     fork_now: &Cell<bool>,
     child: &Cell<bool>,
@@ -145,11 +145,11 @@ fn fork_inside_the_clock<T>(
 }
 
 std::thread_local! {
-    /// What the last fork inside a clock gave the parent.
+    /// The result of the last fork inside a clock, in the parent.
     static FORKED_PID: Cell<libc::pid_t> = const { Cell::new(-1) };
 }
 
-/// A clock that does not move, and forks once when it is told to.
+/// A clock that stands still, and forks once when told to.
 struct Forking<'a> {
     now: &'a Cell<bool>,
     child: &'a Cell<bool>,
@@ -188,7 +188,7 @@ fn a_fork_inside_a_callers_clock_gives_the_child_nothing() {
 #[test]
 #[cfg(target_os = "linux")]
 fn children_that_run_no_handler_of_forks_are_noticed() {
-    // SAFETY: one page, which is tried and given back.
+    // SAFETY: one page, which is tested and returned.
     let can_wipe = unsafe {
         let (read_write, private) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
@@ -201,11 +201,11 @@ fn children_that_run_no_handler_of_forks_are_noticed() {
         println!("skipped: this kernel wipes no memory in children");
         return;
     }
-    // SAFETY: as `fork`; the child only takes IDs, which needs no lock and no memory.
+    // SAFETY: as for `fork`; the child only takes IDs, which needs no lock and no memory.
     let clone = || unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
     let clone = || libc::pid_t::try_from(clone()).unwrap();
     let fork = || {
-        // SAFETY: the name ends in a NUL; where there is such a function, it is POSIX's.
+        // SAFETY: the name ends in a NUL, and a function with this name is the one from POSIX.
         unsafe {
             match libc::dlsym(libc::RTLD_DEFAULT, c"_Fork".as_ptr()) {
                 none if none.is_null() => libc::fork(),
@@ -234,7 +234,7 @@ fn children_that_run_no_handler_of_forks_are_noticed() {
 fn programs_that_take_one_id_a_run_spread() {
     let layout = "timestamp:41|worker:10|sequence:12@1767225600000/1ms";
     let options = Snowflake::builder().layout(layout).node(8);
-    // 64 programs, each of which builds its cursor.
+    // 64 programs, each of which creates a cursor.
     let sequences = (0..64).map(|_| {
         let taken = in_child(|| {
             let ids = options.build().unwrap();
@@ -243,14 +243,14 @@ fn programs_that_take_one_id_a_run_spread() {
         u64::from_ne_bytes(taken) % 16
     });
     let residues: HashSet<u64> = sequences.collect();
-    // Of 16 residues, 64 that are drawn at random miss at most four, but in one run of a million.
+    // If 64 are drawn at random, at most four of 16 residues are missing, except in one run in a million.
     assert!(residues.len() >= 12, "{residues:?}");
 }
 
 /// The clock of a call that waits while its process forks.
 static NOW: AtomicI64 = AtomicI64::new(1_800_000_000_000);
 
-/// A wait that forks, as a signal's handler may, once another call leads.
+/// A wait that forks, as a signal handler may, as soon as another call leads.
 struct ForksWaiting {
     since: Instant,
     follows: bool,
@@ -289,7 +289,7 @@ impl Wait for ForksWaiting {
         if child != 0 {
             return Err(Ended::Parent);
         }
-        // In the child's own memory.
+        // In the child's copy of the memory.
         NOW.fetch_add(1000, Ordering::Relaxed);
         Ok(())
     }
@@ -311,13 +311,13 @@ fn a_child_of_a_waiting_call_does_not_wait_in_its_parents_queue() {
     NOW.fetch_add(10_000, Ordering::Relaxed);
     while ids.try_next_id().is_ok() {}
     std::thread::scope(|scope| {
-        // It leads, and its thread is not in the child.
+        // This call leads, and its thread does not exist in the child.
         let leader = scope.spawn(|| while ids.next_id().is_err() {});
         loop {
             let mut wait = ForksWaiting { since: Instant::now(), follows: false, child: None };
             let ended = ids.next_id_with(&mut wait);
             if wait.child == Some(0) {
-                // SAFETY: it does not return.
+                // SAFETY: this does not return.
                 unsafe { libc::_exit(i32::from(ended.is_err())) }
             }
             let Some(child) = wait.child else { continue };
@@ -325,7 +325,7 @@ fn a_child_of_a_waiting_call_does_not_wait_in_its_parents_queue() {
             let mut status = 0;
             NOW.fetch_add(1000, Ordering::Relaxed);
             leader.join().unwrap();
-            // SAFETY: the child is ours.
+            // SAFETY: the child belongs to this process.
             unsafe { assert_eq!(libc::waitpid(child, &raw mut status, 0), child) };
             assert_eq!(status, 0, "the child waited for a leader that it does not have");
             return;

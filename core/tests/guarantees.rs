@@ -1,4 +1,4 @@
-//! What the README's table of guarantees promises of one process.
+//! The README's guarantees for a single process.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use polyflake::{ClockError, ClockName, Error, ErrorCode, Layout, SequenceStart, Snowflake, Wait};
 
-/// Every test uses different nodes: a process has one cursor for a node.
+/// Each test uses different nodes, because a process has only one cursor per node.
 fn builder(node: u64) -> polyflake::Options {
     Snowflake::builder().node(node)
 }
@@ -18,14 +18,14 @@ fn builder(node: u64) -> polyflake::Options {
 fn eight_threads_repeat_nothing_and_each_goes_up() {
     const THREADS: usize = 8;
     const EACH: usize = if cfg!(miri) { 200 } else { 250_000 };
-    // Under contention a wait is unfair: how long one lasts is not what is tested here.
+    // Under contention, waits are unfair. Their length is not tested here.
     let ids = builder(1).max_wait_ms(60_000).build().unwrap();
     let issued: Vec<Vec<u64>> = thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS)
             .map(|thread| {
                 let ids = &ids;
                 scope.spawn(move || {
-                    // Half the threads take single IDs, half take batches, of the same cursor.
+                    // Half the threads take single IDs and half take batches, all from the same cursor.
                     if thread % 2 == 0 {
                         ids.iter().take(EACH).map(Result::unwrap).collect()
                     } else {
@@ -56,7 +56,7 @@ fn eight_threads_repeat_nothing_and_each_goes_up() {
 #[test]
 fn owners_in_threads_of_their_own_repeat_nothing_beside_others_on_their_cursor() {
     const EACH: usize = if cfg!(miri) { 100 } else { 50_000 };
-    // Wide enough for the slots that are lost in turn.
+    // Wide enough for the slots that are lost when the owners take turns.
     let layout = "timestamp:39|worker:5|sequence:20@1735689600000/1ms";
     let made = || builder(3).layout(layout).max_wait_ms(60_000).build().unwrap();
     let issued: Vec<Vec<u64>> = thread::scope(|scope| {
@@ -78,7 +78,7 @@ fn an_owner_takes_a_whole_tick_and_no_more() {
     assert!(all.is_sorted_by(|a, b| a < b));
     let ticks: Vec<u64> = all.iter().map(|id| ids.decode(*id).unwrap().ticks()).collect();
     assert!(ticks.chunk_by(|a, b| a == b).all(|tick| tick.len() <= 64));
-    // As one that is shared: all but the ticks of the scheduler's pauses are full.
+    // As with a shared Snowflake, all ticks are full except those of the scheduler's pauses.
     assert!(ticks.chunk_by(|a, b| a == b).any(|tick| tick.len() == 64));
 }
 
@@ -138,7 +138,7 @@ fn layouts_with_equal_bits_share_a_cursor() {
             last = id;
         }
     }
-    // Another epoch, another ID space.
+    // A different epoch is a different ID space.
     assert!(builder(2).layout("cosid").max_backward_ms(5).build().is_ok());
 }
 
@@ -159,14 +159,14 @@ fn a_shared_cursor_keeps_its_first_tolerance() {
     assert_eq!(refused.code(), ErrorCode::InvalidOption);
     assert!(refused.to_string().contains("max_ahead_ms is 0"), "{refused}");
     assert!(builder(4).max_ahead_ms(5).max_backward_ms(0).build().is_err());
-    // What belongs to the Snowflake and not to the cursor may differ.
+    // Options of the Snowflake, as opposed to the cursor, may differ.
     assert!(builder(4).max_ahead_ms(5).max_wait_ms(0).clock(ClockName::Steady).build().is_ok());
     first.next_id().unwrap();
 }
 
 #[test]
 fn a_restart_within_a_tick_cannot_repeat() {
-    // A fresh cursor counts the tick it is made in as used up.
+    // A new cursor treats the tick in which it is created as used up.
     for (node, layout) in [(5, "sonyflake2"), (6, "timestamp:31|machine:10|sequence:22@1577203200000/1s")] {
         let made_in = now_ms();
         let ids = builder(node).layout(layout).build().unwrap();
@@ -207,11 +207,11 @@ fn a_clock_that_goes_back_forever_hangs_nothing() {
     };
     assert_eq!(error.code(), ErrorCode::ClockMovedBackwards);
     assert!(error.behind_ms().unwrap() > 0 && error.retry_after_ms() > error.behind_ms());
-    // One tick and no more: counting on in it is all that a step back allows.
+    // At most one tick, because a step back only allows IDs to continue in it.
     assert!(issued <= ids.layout().ids_per_tick());
 }
 
-/// Time that goes by only in pauses, and moves a clock with it.
+/// Time that passes only in pauses, and advances a clock by the same amount.
 #[derive(Default)]
 struct PausesAlone {
     elapsed: Duration,
@@ -247,13 +247,13 @@ fn a_wait_on_a_clock_that_stands_is_bounded_by_real_time() {
     assert_eq!(error.code(), ErrorCode::SequenceExhausted);
     assert_eq!(error.retry_after_ms(), Some(1000));
     assert_eq!(ids.stats().unwrap().waits, 1);
-    // And by itself, in real time.
+    // Also without a custom wait, in real time.
     assert_eq!(ids.next_id().unwrap_err(), error);
 }
 
 #[test]
 fn a_thread_that_loses_the_processor_looks_once_more_before_it_gives_up() {
-    /// Real time moves when the test says so.
+    /// Real time advances only when the test says so.
     struct Held<'a>(&'a Cell<u64>);
 
     impl Wait for Held<'_> {
@@ -273,7 +273,7 @@ fn a_thread_that_loses_the_processor_looks_once_more_before_it_gives_up() {
         let now_ms = 1_000 + i64::try_from(real_ms.get()).unwrap();
         readings.set(readings.get() + 1);
         if readings.get() == 4 {
-            // After the first reading of a wait of at most 11 ms, the processor is gone for 50.
+            // After the first reading during a wait of at most 11 ms, the thread is preempted for 50 ms.
             real_ms.set(50);
         }
         Ok::<_, ClockError>(now_ms)
@@ -294,7 +294,7 @@ fn a_batch_waits_as_long_for_each_run() {
     let ids = ids.build_with_clock(move || Ok(clock.load(Ordering::Relaxed))).unwrap();
     let mut wait = PausesAlone { clock_ms: Some(now), ..PausesAlone::default() };
     let mut batch = [0; 20];
-    // Nine waits of 20 ms take longer than max_wait_ms together, and none of them does.
+    // Nine waits of 20 ms take longer than max_wait_ms together, but none of them does.
     ids.fill_with(&mut batch, &mut wait).unwrap();
     assert_eq!(wait.elapsed, Duration::from_millis(9 * 20));
     assert!(batch.is_sorted_by(|a, b| a < b));
@@ -395,7 +395,7 @@ fn close_ends_the_calls_that_wait() {
             assert_eq!(call.join().unwrap().unwrap_err().code(), ErrorCode::Closed);
         }
     });
-    // Whatever the call, and whatever its clock says.
+    // For every call, and whatever its clock returns.
     let fails = Snowflake::builder().node(0).build_with_clock(|| Err(ClockError::new("away"))).unwrap();
     fails.close();
     let calls = [ids.stats().map(drop), ids.fill(&mut []), ids.fill(&mut [0]), fails.next_id().map(drop)];
@@ -404,7 +404,7 @@ fn close_ends_the_calls_that_wait() {
 
 #[test]
 fn a_call_inside_a_waiting_call_does_not_wait_for_it() {
-    /// As a signal's handler does: in the middle of a wait, it takes an ID itself.
+    /// Takes an ID in the middle of a wait, as a signal handler may.
     struct Handler<'a>(&'a Snowflake, Option<u64>);
 
     impl Wait for Handler<'_> {
@@ -433,7 +433,7 @@ fn a_call_inside_a_waiting_call_does_not_wait_for_it() {
 
 #[test]
 fn layouts_that_split_the_bits_differently_are_separate_systems() {
-    // As the README says: nothing keeps these two apart.
+    // As the README says, nothing distinguishes these two.
     let issued = |layout: &str, node: u64| {
         let options = Snowflake::builder().layout(layout).node(node).sequence_start(SequenceStart::Zero);
         options.build_with_clock(|| Ok(1_700_000_000_000)).unwrap().next_ids(1000).unwrap()

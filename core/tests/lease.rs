@@ -1,4 +1,4 @@
-//! Nodes by lease, as a keeper gives them: here by hand.
+//! Leased nodes, assigned by a keeper. Here the test assigns them.
 #![cfg(all(unix, not(loom)))]
 
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ use polyflake::{
     BuiltinClock, Error, ErrorCode, Lease, LeaseKeeper, LeaseState, Options, Snowflake, StdTime,
 };
 
-/// Counts what it is told.
+/// Counts its notifications.
 #[derive(Debug, Default, Clone)]
 struct Keeper {
     wakes: Arc<AtomicU64>,
@@ -52,7 +52,7 @@ impl LeaseKeeper for Keeper {
     }
 }
 
-/// The epoch of each test is its own, so that none has another's nodes.
+/// Each test has a different epoch, so that no test gets another's nodes.
 struct Test {
     options: Options,
     epoch_ms: u64,
@@ -78,7 +78,7 @@ impl Test {
         options.build_on_lease(self.lease, StdTime, |clock: BuiltinClock| clock).unwrap()
     }
 
-    /// The present tick.
+    /// The current tick.
     fn now(&self) -> u64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
         u64::try_from(now).unwrap() - self.epoch_ms
@@ -120,7 +120,7 @@ fn a_lease_brings_a_node_and_another_one() {
     assert!(next.node() == 900 && next.ticks() > last.ticks(), "{last:?} {next:?}");
 }
 
-/// Calls fail at once, and promise nothing.
+/// Calls fail at once, and their errors promise no retry.
 #[test]
 fn nothing_is_waited_for_once_the_keeper_has_panicked() {
     let test = Test::new(1_500_000_000_101);
@@ -144,7 +144,7 @@ fn nothing_is_issued_at_the_bound_or_past_it() {
     let test = Test::new(1_500_000_000_002);
     let options = test.options.clone().max_ahead_ms(1000).max_wait_ms(0);
     let lease = options.new_lease(Box::new(test.keeper.clone())).unwrap();
-    // A clock that stands still in tick 5000, so that time passes by max_ahead only.
+    // A clock that stands still in tick 5000, so that only max_ahead_ms lets the ticks advance.
     let now_ms = i64::try_from(test.epoch_ms + 5000).unwrap();
     let ids = options.build_on_lease(lease, StdTime, |_| move || Ok(now_ms)).unwrap();
     let bound = 5002;
@@ -161,7 +161,7 @@ fn nothing_is_issued_at_the_bound_or_past_it() {
     lease.extend(bound + 2);
     let more = ids.next_ids(4096).unwrap();
     assert!(more.iter().all(|id| (bound..bound + 2).contains(&ids.decode(*id).unwrap().ticks())));
-    // An older bound moves nothing back.
+    // An earlier bound moves nothing back.
     lease.extend(bound);
     assert!(ids.next_id().is_ok());
     lease.shorten(bound);
@@ -175,7 +175,7 @@ fn a_call_waits_for_the_keeper_and_a_batch_is_of_one_node() {
     let bound = test.now() + 100;
     assert!(test.lease.hold(1, bound - 100, bound));
     let batch = thread::scope(|scope| {
-        // More than 100 ticks have.
+        // More IDs than 100 ticks have.
         let batch = scope.spawn(|| ids.next_ids(1_000_000).unwrap());
         while test.keeper.wakes.load(Ordering::SeqCst) == 0 {
             thread::yield_now();
@@ -194,7 +194,7 @@ fn nodes_change_under_threads_and_nothing_repeats() {
     let ids = test.build(&test.options.clone());
     let other = test.build(&test.options.clone());
     let done = AtomicU64::new(0);
-    // Of each term: the node, its first tick, and the tick after its last.
+    // For each term: the node, its first tick, and the tick after its last one.
     let mut terms = Vec::new();
     let all: Vec<Vec<u64>> = thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
@@ -285,7 +285,7 @@ fn one_node_has_one_lease_or_none_in_a_process() {
     let other = test.options.new_lease(Box::new(Keeper::default())).unwrap();
     assert!(!test.lease.is_used(6) && !other.is_used(6));
     test.hold(6);
-    // Where it was lost, the lease may have it again.
+    // A lease may get back a node that it has lost.
     assert!(!test.lease.is_used(6) && other.is_used(6));
     assert!(!other.hold(6, 0, u64::MAX));
     let error = unleased.clone().node(6).build().unwrap_err();
@@ -334,15 +334,15 @@ fn children_have_none_of_it() {
     let first = ids.next_id().unwrap();
     let forked =
         |ids: &Snowflake| code(ids.next_id()) == ErrorCode::Forked && code(ids.lease()) == ErrorCode::Forked;
-    // SAFETY: the child calls nothing but what is async-signal-safe: no lock, no heap.
+    // SAFETY: the child calls only async-signal-safe functions, which use no lock and no heap.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let is_forked = forked(&ids);
-        // SAFETY: it ends the child at once.
+        // SAFETY: this ends the child at once.
         unsafe { libc::_exit(i32::from(!is_forked)) };
     }
     let mut status = 1;
-    // SAFETY: it writes to `status` only.
+    // SAFETY: this writes only to `status`.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     assert_eq!(status, 0);
     assert!(ids.next_id().unwrap() > first);
@@ -371,7 +371,7 @@ fn a_lock_of_the_callers_is_not_enough() {
     let _ = test.ids().poll_next_id_under_lock();
 }
 
-/// Nodes change while event loops' calls wait, are served by threads, dropped, and asked again.
+/// Nodes change while event loops' calls wait, get slots from threads, are dropped, and ask again.
 #[test]
 fn nodes_change_under_polled_calls_and_nothing_repeats() {
     use polyflake::{Polled, Waiting};
