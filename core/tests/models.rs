@@ -1,6 +1,6 @@
-//! Models of the cursor, of the process-wide table, and of what counters have in hand, in every interleaving of their threads, by
-//! loom:
-//! `RUSTFLAGS="--cfg loom" cargo test --release --test models`. Each has a mutant that it fails on: tools/models --mutants.
+//! Models of the cursor, of the process-wide table and of the numbers that counters have in hand. Loom runs
+//! their threads in every interleaving: `RUSTFLAGS="--cfg loom" cargo test --release --test models`. For each
+//! model there is a mutant on which it fails: tools/models --mutants.
 #![cfg(loom)]
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use loom::sync::atomic::{AtomicI64, Ordering};
 use loom::thread;
 use polyflake::{BuiltinClock, ClockError, Error, ErrorCode, Lease, LeaseKeeper, Snowflake, TimeSource};
 
-// Of a crate that is more than loom can build.
+// From a crate that loom cannot build as a whole.
 #[path = "../../coordination/src/counter/segments.rs"]
 #[allow(dead_code)]
 mod segments;
@@ -19,8 +19,8 @@ use segments::{Rest, Run, Segments};
 
 const START: i64 = 1_000;
 
-/// Every interleaving with at most three preemptions, which is where such bugs show; without a limit, the models
-/// take minutes.
+/// Every interleaving with at most three preemptions, which is enough for typical bugs. Without a limit, the
+/// models take minutes.
 fn model(body: impl Fn() + Send + Sync + 'static) {
     with_preemptions(3, body);
 }
@@ -31,7 +31,7 @@ fn with_preemptions(most: usize, body: impl Fn() + Send + Sync + 'static) {
     builder.check(body);
 }
 
-/// A clock that threads of the model move.
+/// A clock that threads of the model advance.
 #[derive(Clone)]
 struct Moved(Arc<AtomicI64>);
 
@@ -67,7 +67,7 @@ fn ids(clock: &Moved, sequence_bits: u32, max_backward_ms: u32) -> Arc<Snowflake
     Arc::new(options.max_wait_ms(0).build_with_clock(clock.clone()).unwrap())
 }
 
-/// Runs `threads` that each take `each` IDs, and `meanwhile`; gives what each got.
+/// Runs `threads` that each take `each` IDs, together with `meanwhile`, and returns the IDs of each thread.
 fn run(
     threads: usize,
     each: usize,
@@ -84,7 +84,7 @@ fn run(
     taking.into_iter().map(|thread| thread.join().unwrap()).collect()
 }
 
-/// No repeat, and each thread's IDs go up; gives the codes of the errors.
+/// Checks that nothing repeats and that each thread's IDs grow. Returns the codes of the errors.
 fn check(results: &[Vec<Result<u64, Error>>]) -> Vec<ErrorCode> {
     let mut all = Vec::new();
     let mut refused = Vec::new();
@@ -120,7 +120,7 @@ fn three_threads_repeat_nothing() {
 #[test]
 fn a_used_up_tick_is_shared_out_exactly() {
     model(|| {
-        // Two slots, and three that want one.
+        // Two slots for three calls that want one each.
         let results = run(3, 1, &ids(&Moved::new(), 1, 1000), || {});
         assert_eq!(check(&results), [ErrorCode::SequenceExhausted]);
     });
@@ -143,7 +143,7 @@ fn a_step_back_past_the_tolerance_is_refused_and_repeats_nothing() {
         let ids = ids(&clock, 8, 2);
         let results = run(2, 2, &ids, || clock.to(START - 5));
         assert!(check(&results).iter().all(|code| *code == ErrorCode::ClockMovedBackwards));
-        // The cursor is where the clock was, if any call was that early.
+        // If any call was that early, the cursor is where the clock was.
         let issued = results.iter().flatten().filter_map(|result| result.ok());
         let was_early = issued.map(|id| ids.decode(id).unwrap().timestamp_ms()).max() == Some(START as u64);
         assert_eq!(ids.try_next_id().is_err(), was_early);
@@ -155,15 +155,15 @@ fn a_thread_that_pauses_between_the_cursor_and_the_clock_is_no_rollback() {
     model(|| {
         let clock = Moved::new();
         let ids = ids(&clock, 8, 2);
-        // The clock only goes forward, and by more than the tolerance: a thread that reads it before the cursor, and is
-        // overtaken between the two, sees a rollback that never was.
+        // The clock only moves forward, but by more than the tolerance. A thread that reads it before the
+        // cursor, and is overtaken between the two, sees a rollback that never happened.
         let results = run(2, 1, &ids, || clock.to(START + 500));
         assert!(check(&results).is_empty());
     });
 }
 
-/// As an interpreter's threads do: whatever takes IDs holds its lock, and some of it moves the cursor without a locked
-/// instruction.
+/// Models the threads of an interpreter: all calls that take IDs hold its lock, and some of them move the
+/// cursor without a locked instruction.
 #[test]
 fn calls_under_one_lock_repeat_nothing() {
     model(|| {
@@ -188,13 +188,14 @@ fn calls_under_one_lock_repeat_nothing() {
     });
 }
 
-/// A Snowflake that shares the process's cursor of its node.
+/// A Snowflake that shares the process's cursor for its node.
 fn shared(clock: &Moved, node: u64) -> Snowflake<BuiltinClock<Moved>> {
     let options = Snowflake::builder().layout("timestamp:40|worker:4|sequence:8@0/1ms").node(node);
     options.max_wait_ms(0).build_on(clock.clone(), |clock| clock).unwrap()
 }
 
-/// Threads that each build a Snowflake for one of `nodes` at once; then IDs of each, and of each node's again.
+/// Lets threads build a Snowflake for each of `nodes` at the same time, then takes IDs from each, and again
+/// for each node.
 fn build_at_once<const N: usize>(nodes: [u64; N]) {
     let clock = Moved::new();
     let building = nodes.map(|node| {
@@ -202,10 +203,10 @@ fn build_at_once<const N: usize>(nodes: [u64; N]) {
         thread::spawn(move || shared(&clock, node))
     });
     let built = building.map(|thread| thread.join().unwrap());
-    // A new cursor counts the tick it is made in as used up.
+    // A new cursor treats the tick in which it is created as used up.
     clock.to(START + 1);
     let again = nodes.map(|node| shared(&clock, node));
-    // Two cursors of one node would repeat, and one that is made only now has nothing to give.
+    // Two cursors for the same node would repeat IDs, and a cursor that was only created now has none left.
     let results: Vec<_> = built.iter().chain(&again).map(|ids| vec![ids.try_next_id()]).collect();
     assert!(check(&results).is_empty(), "a cursor is lost");
 }
@@ -230,7 +231,7 @@ fn threads_that_build_for_one_node_amid_others_share_its_cursor() {
     model(|| build_at_once([1, 2, 1]));
 }
 
-/// What stands behind the leases of the models: nothing.
+/// A keeper without a store, for the leases of the models.
 #[derive(Debug)]
 struct NoStore;
 
@@ -254,7 +255,7 @@ impl LeaseKeeper for NoStore {
     }
 }
 
-/// A Snowflake on a lease of node 1 from the start on.
+/// A Snowflake on a lease that holds node 1 from the beginning.
 fn leased(clock: &Moved) -> (&'static Lease, Arc<Snowflake<Moved>>) {
     let options = Snowflake::builder().layout("timestamp:40|worker:4|sequence:8@0/1ms").lease("redis://host");
     let options = options.max_wait_ms(0);
@@ -263,7 +264,8 @@ fn leased(clock: &Moved) -> (&'static Lease, Arc<Snowflake<Moved>>) {
     (lease, Arc::new(options.build_on_lease(lease, clock.clone(), |_| clock.clone()).unwrap()))
 }
 
-/// Another process has node 1 from the tick on that `end` returns, and the process that had node 2 before had it up to its first tick.
+/// Checks the nodes: another process has node 1 from the tick that `end` returned, and the previous owner had
+/// node 2 up to its first tick.
 fn check_nodes(ids: &Snowflake<Moved>, results: &[Vec<Result<u64, Error>>], end: u64, second: u64) {
     check(results);
     for id in results.iter().flatten().filter_map(|result| result.ok()) {
@@ -294,7 +296,7 @@ fn a_lease_that_gets_another_node_issues_with_one_of_them() {
     model(|| {
         let clock = Moved::new();
         let (lease, ids) = leased(&clock);
-        // Its words are the first node's.
+        // The Snowflake now has the first node's words.
         ids.try_next_id().unwrap();
         let second = START.unsigned_abs() + 1;
         let mut end = 0;
@@ -303,7 +305,7 @@ fn a_lease_that_gets_another_node_issues_with_one_of_them() {
             end = lease.end();
             clock.to(START + 1);
             assert!(lease.hold(2, second, second + 1000));
-            // This call learns of the node while the other is about to use it.
+            // This call learns about the node while the other call is about to use it.
             mine.push(ids.try_next_id());
         });
         results.push(mine);
@@ -311,10 +313,10 @@ fn a_lease_that_gets_another_node_issues_with_one_of_them() {
     });
 }
 
-/// Two threads take numbers while a third takes out what is in hand, and puts more there.
+/// Two threads take numbers while a third removes the numbers in hand and adds new ones.
 #[test]
 fn numbers_in_hand_are_taken_once() {
-    // With three it takes a minute.
+    // With three preemptions it takes a minute.
     with_preemptions(2, || {
         let segments = Arc::new(Segments::new());
         let mut all = Vec::new();
@@ -333,7 +335,7 @@ fn numbers_in_hand_are_taken_once() {
             })
             .into();
         got.extend(left_of(&segments.end()));
-        // Where the first was.
+        // In the place of the first segment.
         install(21);
         got.extend(taking.into_iter().flat_map(|thread| thread.join().unwrap()));
         got.extend(left_of(&segments.end()));
@@ -341,7 +343,8 @@ fn numbers_in_hand_are_taken_once() {
     });
 }
 
-/// A thread takes one number while another takes out what is in hand, puts more there, and takes of that.
+/// A thread takes one number while another removes the numbers in hand, adds new ones and takes some of
+/// those.
 #[test]
 fn numbers_taken_one_by_one_are_taken_once() {
     model(|| {
@@ -367,7 +370,8 @@ fn numbers_taken_one_by_one_are_taken_once() {
     });
 }
 
-/// A thread takes the last number of a segment while another goes on to the next and puts one more where the first was.
+/// A thread takes the last number of a segment while another moves to the next one and puts a new one in the
+/// first one's place.
 #[test]
 fn the_last_number_of_a_segment_is_taken_once() {
     model(|| {
@@ -384,7 +388,8 @@ fn the_last_number_of_a_segment_is_taken_once() {
             let segments = Arc::clone(&segments);
             thread::spawn(move || one(&segments))
         };
-        // Not by `end`, which reads the first one's place: loom moves a write before the last read alone, and that is the thread's.
+        // This does not use `end`, which reads the first one's place: loom lets a write move before the last
+        // read only, and that must be the thread's.
         got.extend(numbers(segments.take(1)));
         if segments.wants_more() {
             install(21);
@@ -395,7 +400,7 @@ fn the_last_number_of_a_segment_is_taken_once() {
     });
 }
 
-/// A thread takes a number while others use up the segment that it knows and the next, and put more where those were.
+/// A thread takes a number while others use up its segment and the next, and put new ones in their places.
 #[test]
 fn a_number_of_a_segment_that_was_left_is_taken_once() {
     model(|| {
@@ -437,7 +442,7 @@ fn one(segments: &Segments) -> Option<u64> {
     segments.take_one(|| {})
 }
 
-/// Each was got once, or given up.
+/// Checks that each number was taken once, or was given up.
 fn check_numbers(segments: &Segments, mut got: Vec<u64>, all: &[u64]) {
     got.sort_unstable();
     assert!(got.is_sorted_by(|a, b| a < b), "a number is taken twice: {got:?}");
@@ -449,7 +454,7 @@ fn numbers(taken: Option<(Run, bool)>) -> Vec<u64> {
     taken.into_iter().flat_map(|(run, _)| run.first..=run.last()).collect()
 }
 
-/// The numbers that were still in hand.
+/// Returns the numbers that were still in hand.
 fn left_of(rest: &Rest) -> Vec<u64> {
     let before = rest.before.into_iter().flat_map(|(run, left)| run.last() + 1 - left..=run.last());
     before.chain(rest.newest.first + rest.taken..rest.newest.first + rest.newest.count).collect()

@@ -1,4 +1,4 @@
-//! Calls that are polled, beside calls that wait in threads.
+//! Polled calls together with calls that wait in threads.
 #![cfg(not(loom))]
 
 use std::cell::{Cell, RefCell};
@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use polyflake::{ClockError, Polled, Snowflake, Waiting};
 
-/// A batch leads, and has counted on a call that leaves before the slots are there: the run is longer than its room.
+/// A leading batch has counted on a call that leaves before slots are available, so the run is longer than
+/// the batch.
 #[test]
 fn a_batch_whose_follower_leaves_is_filled() {
     let now = Cell::new(1_800_000_000_000_i64);
@@ -15,13 +16,14 @@ fn a_batch_whose_follower_leaves_is_filled() {
     let clock = || {
         readings.set(readings.get() + 1);
         if readings.get() == reading.get() {
-            // The event loop's call is dropped (a caller's own time-out) while the leader reads the clock.
+            // The event loop's call is dropped (because of the caller's time-out) while the leader reads the
+            // clock.
             *waiting.borrow_mut() = Waiting::default();
             now.set(now.get() + 1000);
         }
         Ok::<_, ClockError>(now.get())
     };
-    // Two slots a tick.
+    // A tick has two slots.
     let ids =
         Snowflake::builder().layout("timestamp:35|worker:10|sequence:1@0/1s").node(1).build_with_clock(clock);
     let ids = ids.unwrap();
@@ -29,14 +31,15 @@ fn a_batch_whose_follower_leaves_is_filled() {
     let mut one = [0; 1];
     assert!(matches!(ids.poll_waiting(&mut waiting.borrow_mut(), &mut one, None), Ok(Polled::Pause(_))));
     let mut batch = [0; 1];
-    // One reading to find the tick used up, one to be sure; the third is the leader's, which has gathered the others.
+    // One reading to find the tick used up, and one to confirm this. The third is the leader's, after it has
+    // gathered the others.
     readings.set(0);
     reading.set(3);
     ids.fill(&mut batch).unwrap();
     assert!(batch[0] != 0, "fill returned Ok and wrote nothing");
 }
 
-/// A caller that lost patience uses the same `Waiting` for its next call.
+/// A caller whose time-out has passed uses the same `Waiting` for its next call.
 #[test]
 fn a_new_call_is_not_given_what_was_taken_for_the_last() {
     let now = Cell::new(1_800_000_000_000_i64);

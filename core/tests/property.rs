@@ -1,5 +1,5 @@
-//! Random layouts, options and clocks, compared with a second, plain version of the rule: one ID at a time, in ticks and
-//! sequence numbers that cannot overflow.
+//! Random layouts, options and clocks, compared with a second, simple implementation of the rule: one ID at a
+//! time, in ticks and sequence numbers that cannot overflow.
 #![cfg(not(any(loom, miri)))]
 
 use std::cell::{Cell, RefCell};
@@ -11,7 +11,7 @@ use polyflake::{Clock, ClockError, Error, ErrorCode, Options, SequenceStart, Sno
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// What a Snowflake is made from.
+/// The options of a Snowflake.
 #[derive(Debug, Clone)]
 struct Given {
     /// Names and widths, from the highest bit down.
@@ -60,7 +60,7 @@ impl Given {
         options.max_backward_ms(self.backward_ms).max_ahead_ms(self.ahead_ms).sequence_start(self.start)
     }
 
-    /// The ID of a slot, its bits joined field by field.
+    /// Returns the ID of a slot, with its bits joined field by field.
     fn id(&self, (tick, sequence): Slot) -> u64 {
         let (mut id, mut node_bits_left) = (0, self.node_bits());
         for (name, bits) in &self.fields {
@@ -94,7 +94,7 @@ fn given() -> impl Strategy<Value = Given> {
                 fields.insert(timestamp_at, ("timestamp".to_owned(), timestamp));
                 let sequence_at = timestamp_at + 1 + places[1].index(fields.len() - timestamp_at);
                 fields.insert(sequence_at, ("sequence".to_owned(), sequence));
-                // About a few ticks, or as much as there is.
+                // Roughly a few ticks, or the maximum.
                 let ms = |(ticks, more, most): (u32, i64, bool)| {
                     let ms = i128::from(ticks) * tick_ms + i128::from(more);
                     if most { u32::MAX } else { u32::try_from(ms.max(0)).unwrap() }
@@ -113,7 +113,7 @@ enum Step {
     /// Moves the clock by ms, or by ticks.
     ByMs(i32),
     ByTicks(i8),
-    /// To a tick, counted from the epoch or from the layout's end.
+    /// Moves the clock to a tick, counted from the epoch or from the layout's end.
     FromEpoch(i8),
     FromEnd(i8),
     Take,
@@ -162,7 +162,7 @@ impl Refusal {
     }
 }
 
-/// The rule.
+/// The simple implementation of the rule.
 struct Plain<'a> {
     given: &'a Given,
     last: Slot,
@@ -216,7 +216,7 @@ impl Plain<'_> {
     }
 }
 
-/// Stands where it is put, and fails where it is nowhere.
+/// A clock that stands still where it is put, and fails if it has no time.
 struct Held(Cell<Option<i64>>);
 
 impl Held {
@@ -249,7 +249,7 @@ impl TimeSource for Moved {
     }
 }
 
-/// A pause moves the clock, and nothing else does.
+/// A wait whose pauses move the clock. Nothing else moves it.
 struct Pauses<'a>(&'a Held, Duration);
 
 impl Wait for Pauses<'_> {
@@ -266,7 +266,7 @@ impl Wait for Pauses<'_> {
     }
 }
 
-/// Gives its readings one after the other, then the last one forever.
+/// A clock that returns its readings in order, and then the last one forever.
 struct Readings {
     left: RefCell<Vec<i64>>,
     last: Cell<i64>,
@@ -284,8 +284,8 @@ proptest! {
 
     #[test]
     fn every_answer_to_one_owner_is_the_rules(given in given(), script in script()) {
-        // What it has taken and not issued may lie ahead of the clock, where that is allowed, or end its tick: the next
-        // one then begins at 0.
+        // Slots that are taken but not issued may be ahead of the clock, if that is allowed, or end their
+        // tick, so that the next tick begins at 0.
         let given = Given { ahead_ms: 0, start: SequenceStart::Zero, ..given };
         let clock = Held(Cell::new(None));
         let mut ids = given.options().build_with_clock(&clock).unwrap().into_local();
@@ -304,7 +304,7 @@ proptest! {
                 let wanted = plain.take(clock.ms());
                 match ids.try_next_id() {
                     Ok(id) => prop_assert_eq!(Ok(id), wanted),
-                    // When to retry depends on what was taken.
+                    // The time of the retry depends on the slots taken.
                     Err(error) => prop_assert_eq!(
                         core::mem::discriminant(&Refusal::of(&error)),
                         core::mem::discriminant(&wanted.unwrap_err())
@@ -314,7 +314,8 @@ proptest! {
         }
     }
 
-    /// Two that share a cursor, in turn, and one of them sometimes as a shared one would continue.
+    /// Two owners that share a cursor take turns. Sometimes one of them continues as a shared Snowflake
+    /// would.
     #[test]
     fn owners_by_turns_repeat_nothing_and_go_up(
         ahead_ms in 0..20_u32,
@@ -336,7 +337,7 @@ proptest! {
                     prop_assert!(id > last);
                     last = id;
                     let lead_ms = i64::try_from(owners[owner].decode(id).unwrap().timestamp_ms()).unwrap() - now_ms;
-                    // The clock has stepped back by no more than all its steps.
+                    // The clock has stepped back by no more than the sum of all its steps.
                     prop_assert!(lead_ms <= i64::from(ahead_ms) + 180);
                 }
             }
@@ -370,7 +371,8 @@ proptest! {
                     prop_assert!(filled == count || plain.take(clock.ms()).is_err());
                 }
                 Step::Wait => match ids.next_id_with(&mut Pauses(&clock, Duration::ZERO)) {
-                    // Taken at the first moment that the rule allows, of those at which the clock was read.
+                    // Taken at the first time that the rule allows, among the times at which the clock was
+                    // read.
                     Ok(id) => prop_assert_eq!(Ok(id), plain.take(clock.ms())),
                     Err(error) => prop_assert_eq!(Err(Refusal::of(&error)), plain.take(clock.ms())),
                 },
@@ -408,7 +410,7 @@ proptest! {
         let mut last = (0, 0);
         for count in batches {
             let mut batch = vec![0; count];
-            // One ID is of the last reading; a batch reads once a run.
+            // A single ID has the time of the last reading. A batch reads the clock once per run.
             let filled = ids.poll_fill(&mut batch).map_or_else(|blocked| blocked.filled(), |()| count);
             for id in &batch[..filled] {
                 let decoded = ids.decode(*id).unwrap();
