@@ -1,4 +1,4 @@
-//! State files: one node for all processes of a host.
+//! State files: all processes of a host share one node.
 #![cfg(all(unix, not(loom)))]
 
 mod common;
@@ -21,7 +21,7 @@ const START: i64 = 1_800_000_000_000;
 const FORKED: u8 = ErrorCode::Forked as u8;
 const STATE_FILE: u8 = ErrorCode::StateFile as u8;
 
-/// Where the words of a state file are that these tests read and change.
+/// The positions of the words of a state file that these tests read and change.
 mod at {
     pub(crate) const CURSOR: u64 = 64;
     pub(crate) const ROLLBACKS: u64 = 80;
@@ -32,7 +32,7 @@ mod at {
     pub(crate) const SYNCS: u64 = 144;
 }
 
-/// A folder of this test's own, gone when dropped.
+/// A folder for a single test. Dropping it deletes it.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -40,7 +40,7 @@ impl Folder {
         static COUNT: AtomicI64 = AtomicI64::new(0);
         let n = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("state-{}-{n}", std::process::id()));
-        // What a failed run of a process with this ID has left.
+        // Left by a failed run of a process with this ID.
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
         Self(folder)
@@ -68,7 +68,7 @@ fn set_word(path: &Path, at: u64, value: u64) {
     file.write_all_at(&value.to_ne_bytes(), at).unwrap();
 }
 
-/// What the file looks like after a reboot.
+/// Changes the file as a reboot would.
 fn reboot(path: &Path) {
     set_word(path, at::BOOT, word(path, at::BOOT).wrapping_add(1));
 }
@@ -86,7 +86,8 @@ impl Moved {
         self.0.fetch_add(ms, Ordering::Relaxed);
     }
 
-    /// A Snowflake on this clock and a new file, which begins a second ahead: the clock is then past that.
+    /// Builds a Snowflake on this clock with a new file. The file begins a second ahead, so this moves the
+    /// clock past that.
     fn make(&self, options: &Options) -> Snowflake<Self> {
         let ids = options.build_with_clock(self.clone()).unwrap();
         self.add(NEW_FILE_MS);
@@ -94,7 +95,7 @@ impl Moved {
     }
 }
 
-/// By how many ms a new file's first tick lies ahead of the clock, where ticks have 1 ms.
+/// How many ms a new file's first tick is ahead of the clock, if a tick lasts 1 ms.
 const NEW_FILE_MS: i64 = 1001;
 
 impl Clock for Moved {
@@ -103,7 +104,7 @@ impl Clock for Moved {
     }
 }
 
-/// Every test uses different nodes: a process has one cursor for a node, wherever it is.
+/// Each test uses different nodes, because a process has only one cursor per node, wherever it is.
 fn builder(node: u64, path: &Path) -> Options {
     Snowflake::builder().node(node).state(path)
 }
@@ -114,7 +115,7 @@ fn error_of(options: &Options) -> String {
     error.to_string()
 }
 
-/// The message of an error in a process that has not opened the file: as bytes, from a fork.
+/// Returns the error message in a process that has not opened the file. A fork returns it as bytes.
 fn refusal_elsewhere(options: &Options) -> String {
     let bytes: [u8; 512] = in_child(|| {
         let mut bytes = [b' '; 512];
@@ -186,12 +187,12 @@ fn a_claim_that_does_not_fit_an_earlier_one_is_refused() {
         assert_eq!(error.code(), ErrorCode::InvalidOption, "{error}");
         assert!(error.to_string().contains(says), "{error}");
     }
-    // The tolerance is the file's, in other processes too.
+    // The file determines the tolerance, in other processes too.
     assert!(
         refusal_elsewhere(&builder(3, &path).max_ahead_ms(5))
             .starts_with("invalid_option: max_ahead_ms is 5")
     );
-    // A caller's clock with no file is on its own, as ever.
+    // A caller's clock without a file has a separate cursor, as always.
     assert!(Snowflake::builder().node(3).build_with_clock(|| Ok(START)).unwrap().next_id().is_ok());
 }
 
@@ -211,7 +212,7 @@ fn a_path_that_is_none_is_refused_when_it_is_set() {
 #[test]
 fn a_path_of_any_bytes_is_taken_as_it_is() {
     let folder = Folder::new();
-    // U+FFFD is a letter as any other; 0xff is in no text in UTF-8, and 4 files are 4 files.
+    // U+FFFD is an ordinary letter, 0xff does not occur in UTF-8, and these are four different files.
     for (node, name) in
         [(61, &b"caf\xc3\xa9"[..]), (62, b"caf\xff"), (63, b"caf\xef\xbf\xbd"), (64, b"caf\xfe")]
     {
@@ -274,25 +275,25 @@ fn what_is_no_whole_state_file_is_refused_and_left_alone() {
         let says = if n < 8 { "is not a state file: it has an unknown header" } else { "is damaged" };
         assert!(message.contains(says), "byte {n}: {message}");
     }
-    // The words out of order.
+    // Words that are out of order.
     for at in [at::CURSOR, at::SOFT, at::SYNCED] {
         let mut bytes = whole.clone();
         let at = usize::try_from(at).unwrap();
         bytes[at..at + 8].fill(0xFF);
         assert!(refused(&bytes).contains("is damaged"));
     }
-    // In order, but past the layout's last slot.
+    // Words in order, but past the layout's last slot.
     let mut bytes = whole.clone();
     for at in [at::SOFT, at::SYNCED, at::WRITTEN] {
         let at = usize::try_from(at).unwrap();
         bytes[at..at + 8].copy_from_slice(&(1_u64 << 53).to_ne_bytes());
     }
     assert!(refused(&bytes).contains("is damaged"));
-    // A whole one in the other byte order.
+    // A valid file in the other byte order.
     let mut swapped = whole.clone();
     swapped[8..64].chunks_exact_mut(8).for_each(<[u8]>::reverse);
     assert!(refused(&swapped).contains("with the other byte order"));
-    // A format to come, with a checksum that is right.
+    // A future format with a correct checksum.
     let mut newer = whole.clone();
     let version = (0x0102_0304_u64 << 32 | 2).to_ne_bytes();
     newer[8..16].copy_from_slice(&version);
@@ -301,7 +302,7 @@ fn what_is_no_whole_state_file_is_refused_and_left_alone() {
     assert!(refused(&newer).contains("has format 2"));
 }
 
-/// As in the reference: a checksum that the library did not compute.
+/// Computed as in the reference, not by the library.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |sum, byte| {
         (0..8).fold(sum ^ u32::from(*byte), |sum, _| sum >> 1 ^ if sum & 1 == 1 { 0xEDB8_8320 } else { 0 })
@@ -339,11 +340,12 @@ fn without_permission_it_is_refused() {
     fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o555)).unwrap();
     fs::set_permissions(&copy, fs::Permissions::from_mode(0o400)).unwrap();
     let codes = in_child(|| {
-        // Root may do anything while it has its capabilities. Another user might not even reach the folder.
+        // Root is allowed everything as long as it has its capabilities. Another user might not even reach
+        // the folder.
         #[cfg(target_os = "linux")]
         {
             let (version_3_of_this_process, none) = ([0x2008_0522_u32, 0], [0_u32; 6]);
-            // SAFETY: a plain system call, in a child, which reads two arrays of these sizes.
+            // SAFETY: a plain system call in a child. It reads two arrays of these sizes.
             let status =
                 unsafe { libc::syscall(libc::SYS_capset, version_3_of_this_process.as_ptr(), none.as_ptr()) };
             assert_eq!(status, 0);
@@ -368,8 +370,8 @@ fn a_full_disk_is_an_error() {
     let folder = Folder::new();
     let path = folder.file();
     let says = in_child(|| {
-        // The nearest to a full disk that needs no rights: no file may grow past 100 bytes.
-        // SAFETY: plain system calls, in a child.
+        // The closest thing to a full disk that needs no privileges: no file may grow past 100 bytes. SAFETY:
+        // plain system calls in a child.
         unsafe {
             libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
             let limit = libc::rlimit { rlim_cur: 100, rlim_max: 100 };
@@ -380,7 +382,7 @@ fn a_full_disk_is_an_error() {
     });
     assert_eq!(says, [1]);
     assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0, "no half of a file is left behind");
-    // Room again.
+    // There is room again.
     assert!(builder(13, &path).build().is_ok());
 }
 
@@ -438,7 +440,7 @@ fn a_child_does_not_repeat_what_its_parent_had_taken_for_itself() {
     let taken = in_child(|| ids.next_id().unwrap().to_ne_bytes());
     let (child, next) = (u64::from_ne_bytes(taken), ids.next_id().unwrap());
     assert!(first < child && child < next, "{first} {child} {next}");
-    // The child at once, before anyone has moved the cursor on.
+    // The child takes an ID at once, before anyone has advanced the cursor.
     let taken = in_child(|| ids.next_id().unwrap().to_ne_bytes());
     assert!(u64::from_ne_bytes(taken) > next);
 }
@@ -462,7 +464,7 @@ fn it_goes_on_in_forked_children_and_shares_the_cursor() {
             .map(|_| {
                 scope.spawn(|| {
                     in_child(|| {
-                        // A new one on the parent's cursor works as well as the inherited one.
+                        // A new Snowflake on the parent's cursor works as well as the inherited one.
                         let own = builder(20, &path).max_wait_ms(60_000).build().unwrap();
                         let _ = own.next_id().unwrap();
                         assert_eq!(
@@ -564,9 +566,9 @@ fn a_file_that_loses_its_name_or_place_stops_issuing() {
         assert!(error.to_string().contains("was renamed, deleted or replaced while in use"), "{error}");
         assert_eq!(ids.try_next_id().unwrap_err(), error);
         assert_eq!(ids.next_ids(10).unwrap_err(), error);
-        // Nor does a new one begin on what has taken its place.
+        // A new Snowflake does not begin on the replacement either.
         assert_eq!(builder(node, &path).build().unwrap_err(), error);
-        // Put back, it continues.
+        // After the file is put back, the Snowflake continues.
         fs::rename(hidden, &path).unwrap();
         assert!(ids.next_id().unwrap() > first);
     }
@@ -583,7 +585,7 @@ fn every_id_is_reserved_and_the_disk_is_written_twice_a_second() {
         assert!(slot <= word(&path, at::SYNCED) && word(&path, at::SYNCED) <= word(&path, at::WRITTEN));
         clock.add(1);
     }
-    // Ten seconds.
+    // For ten seconds.
     assert!((15..=25).contains(&word(&path, at::SYNCS)), "{}", word(&path, at::SYNCS));
 }
 
@@ -609,7 +611,7 @@ fn after_a_reboot_it_goes_on_above_what_was_reserved() {
     }));
     let reserved = word(&path, at::WRITTEN);
     reboot(&path);
-    // Opening waits: without that, the first ID would have to wait for longer than it may.
+    // Opening waits. Otherwise the first ID would have to wait longer than it may.
     let (id, slot) = {
         let ids = builder(29, &path).build().unwrap();
         (ids.next_id().unwrap(), word(&path, at::CURSOR))
@@ -624,14 +626,14 @@ fn after_a_power_loss_nothing_repeats_however_old_the_page() {
     let mut all = HashSet::new();
     let mut now = 0;
     for round in 0..6_u64 {
-        // Each process issues for a while, and keeps what the disk last got.
+        // Each process issues for a while, and keeps the last state that reached the disk.
         let issued: [u8; 800 * 8] = in_child(|| {
             let clock = Moved::new();
             clock.add(now);
             let ids = builder(30, &path).build_with_clock(clock.clone()).unwrap();
             let (mut issued, mut syncs) = (Vec::new(), u64::MAX);
             for step in 0..800 {
-                // After a reboot, the clock must pass what was reserved first.
+                // After a reboot, the clock must first pass everything that was reserved.
                 while issued.len() == step * 8 {
                     match ids.try_next_id() {
                         Ok(id) => issued.extend(id.to_ne_bytes()),
@@ -651,7 +653,7 @@ fn after_a_power_loss_nothing_repeats_however_old_the_page() {
         }
         fs::rename(path.with_extension("synced"), &path).unwrap();
         reboot(&path);
-        // The clock of the next boot: on time, behind, and ahead.
+        // The clock after the next boot: on time, behind, or ahead.
         now = [0, -700, 3000][usize::try_from(round % 3).unwrap()] + i64::try_from(round).unwrap() * 2400;
     }
 }
@@ -668,15 +670,15 @@ fn a_cursor_far_ahead_of_the_clock_is_refused_until_it_is_reset() {
     });
     let message = error_of(&builder(31, &path));
     assert!(message.contains(" ms ahead of the clock; ") && message.contains("reset_state"), "{message}");
-    // A minute is not far.
+    // A minute is not considered far.
     let near = builder(31, &path).build_with_clock(move || Ok(in_2080 - 58_000)).unwrap();
     assert_eq!(near.next_id().unwrap_err().code(), ErrorCode::ClockMovedBackwards);
 
     reset_state(&path).unwrap();
-    // Who still has the old one is told, and not left waiting for 2080.
+    // A process that still has the old file gets an error instead of waiting for 2080.
     assert_eq!(near.next_id().unwrap_err().code(), ErrorCode::StateFile);
     assert!(builder(31, &path).build().unwrap().next_id().is_ok());
-    // What is not ahead is left as it is.
+    // A cursor that is not ahead remains unchanged.
     let inode = fs::metadata(&path).unwrap().ino();
     reset_state(&path).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().ino(), inode);
@@ -704,7 +706,7 @@ fn a_longer_lead_that_the_options_allow_is_not_far() {
             clock.add(ms);
             let options = options(builder(node, &path.with_extension(node.to_string())));
             let ids = options.build_with_clock(clock.clone());
-            // A new file begins a second and max_ahead_ms ahead.
+            // A new file begins a second plus max_ahead_ms ahead.
             clock.add(if ms == 0 { NEW_FILE_MS + 600_000 } else { 0 });
             [code(ids.and_then(|ids| ids.next_id()))]
         });
@@ -761,8 +763,8 @@ fn a_file_is_found_from_another_folder() {
     assert!(path.exists());
 }
 
-/// Issues in another process until it fails, and gives its last ID and the code of the error. `ready` is a file
-/// that it makes when it has its first ID.
+/// Issues in another process until a call fails, and returns its last ID and the code of the error. The
+/// process creates the file `ready` after its first ID.
 fn issue_until_refused(options: &Options, ready: &Path, pause: std::time::Duration) -> (u64, u8) {
     let outcome: [u8; 9] = in_child(|| {
         let ids = options.build().unwrap();
@@ -793,7 +795,8 @@ fn wait_for_file(path: &Path) {
 
 #[test]
 fn a_file_in_the_place_of_one_in_use_begins_above_all_that_is_still_issued() {
-    // Full load, where a process notices at the end of a tick; and one ID now and then, where it looks twice a second.
+    // Full load, where a process notices at the end of a tick, and occasional IDs, where it checks twice a
+    // second.
     let layouts = ["timestamp:41|worker:10|sequence:4@1577203200000/1ms", "cosid"];
     let pauses = [0, 1].map(std::time::Duration::from_millis);
     let delete = |path: &Path| fs::remove_file(path).unwrap();
@@ -808,7 +811,7 @@ fn a_file_in_the_place_of_one_in_use_begins_above_all_that_is_still_issued() {
             let old = scope.spawn(|| issue_until_refused(&options, &ready, pauses[n]));
             wait_for_file(&ready);
             fs::copy(&path, path.with_extension("copy")).unwrap();
-            // In the middle of what it may issue without looking.
+            // In the middle of the slots that it may issue without checking.
             let syncs = word(&path, at::SYNCS);
             while word(&path, at::SYNCS) == syncs {
                 std::thread::sleep(std::time::Duration::from_millis(1));
@@ -826,7 +829,7 @@ fn a_file_in_the_place_of_one_in_use_begins_above_all_that_is_still_issued() {
 fn opening_a_file_of_another_boot_disturbs_nobody() {
     let folder = Folder::new();
     let (path, ready, stop) = (folder.file(), folder.0.join("ready"), folder.0.join("stop"));
-    // None of it in this process, whose children would have the file open.
+    // This process opens none of the files, because its children would inherit them.
     let options = builder(50, &path).max_wait_ms(60_000);
     let opened = std::thread::scope(|scope| {
         let running = scope.spawn(|| {
@@ -843,7 +846,7 @@ fn opening_a_file_of_another_boot_disturbs_nobody() {
             })
         });
         wait_for_file(&ready);
-        // As in a container with another boot ID, and where there is none.
+        // As in a container with a different boot ID, and as without any.
         let opened = [7, 0].map(|boot| {
             set_word(&path, at::BOOT, boot);
             let [opened] = in_child(|| [code(options.build().and_then(|ids| ids.next_id()))]);
@@ -897,7 +900,7 @@ fn a_clock_that_fails_while_a_file_is_opened_fails_the_opening() {
             readings.set(readings.get() + 1);
             if readings.get() > fails_at { Err(ClockError::new("interrupted")) } else { Ok(START) }
         };
-        // Of a new file: when it is made, when it is opened, and while its first tick is waited for.
+        // For a new file: when it is created, when it is opened, and during the wait for its first tick.
         let path = folder.0.join(fails_at.to_string());
         let error = builder(52, &path).build_with_clock(clock).unwrap_err();
         assert_eq!(error.to_string(), "clock_failed: interrupted");
@@ -910,7 +913,7 @@ fn the_first_id_of_a_new_file_spreads() {
     const FILES: u64 = 24;
     let folder = Folder::new();
     let first = |n: u64| {
-        // Nodes that no other test uses, and all with the same sequence.
+        // Nodes that no other test uses, all with the same layout.
         let layout = "timestamp:41|worker:10|sequence:12@1767225600000/1ms";
         let options = builder(60, &folder.0.join(n.to_string())).layout(layout).max_wait_ms(60_000);
         let taken = in_child(|| {
@@ -922,13 +925,13 @@ fn the_first_id_of_a_new_file_spreads() {
     let residues: HashSet<u64> = std::thread::scope(|scope| {
         let children: Vec<_> = (0..FILES)
             .map(|n| {
-                // So that they do not all begin in one tick.
+                // Staggers the processes, so that they do not all begin in the same tick.
                 std::thread::sleep(std::time::Duration::from_millis(2));
                 scope.spawn(move || first(n))
             })
             .collect();
         children.into_iter().map(|child| child.join().unwrap()).collect()
     });
-    // 24 drawn at random have fewer than six residues of 16 in one run of a million.
+    // If 24 are drawn at random, fewer than six of 16 residues occur in only one run in a million.
     assert!(residues.len() >= 6, "{residues:?}");
 }

@@ -1,23 +1,23 @@
-//! What tests of several processes share.
+//! Helpers for tests with several processes.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::os::fd::{FromRawFd, OwnedFd};
 
-/// Runs `child` in a fork and gives the bytes that it returns.
+/// Runs `child` in a fork and returns its bytes.
 pub(crate) fn in_child<const N: usize>(child: impl FnOnce() -> [u8; N]) -> [u8; N] {
-    // SAFETY: the child calls nothing that another thread of the parent could have left half done: glibc makes
-    // its allocator whole again, and it leaves by `_exit`.
+    // SAFETY: the child calls nothing that another thread of the parent may have left half-done: glibc makes
+    // its allocator consistent again, and the child exits with `_exit`.
     in_child_of(|| unsafe { libc::fork() }, child)
 }
 
-/// The same, in a child that `fork` makes.
+/// Does the same in a child that `fork` creates.
 pub(crate) fn in_child_of<const N: usize>(
     fork: impl FnOnce() -> libc::pid_t,
     child: impl FnOnce() -> [u8; N],
 ) -> [u8; N] {
     use std::io::{Read, Write};
     let mut ends = [0; 2];
-    // SAFETY: two descriptors are written, and owned from there on.
+    // SAFETY: this writes two descriptors, which are owned from here on.
     let (mut from, mut to) = unsafe {
         assert_eq!(libc::pipe(ends.as_mut_ptr()), 0);
         (
@@ -30,7 +30,7 @@ pub(crate) fn in_child_of<const N: usize>(
         0 => {
             let written = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child))
                 .is_ok_and(|bytes| to.write_all(&bytes).is_ok());
-            // SAFETY: it does not return.
+            // SAFETY: this does not return.
             unsafe { libc::_exit(i32::from(!written)) }
         }
         pid => {
@@ -38,7 +38,7 @@ pub(crate) fn in_child_of<const N: usize>(
             let mut bytes = [0; N];
             let read = from.read_exact(&mut bytes);
             let mut status = 0;
-            // SAFETY: the child is ours.
+            // SAFETY: the child belongs to this process.
             unsafe { assert_eq!(libc::waitpid(pid, &raw mut status, 0), pid) };
             assert_eq!(status, 0, "the child failed");
             read.unwrap();
