@@ -1,14 +1,15 @@
-/// The server's own parser. It needs nothing else of the server, which takes long to build.
+/// The server's parser. It needs no other part of the server, which takes long to build.
 #[path = "../../cli/src/serve/resp/frames.rs"]
 mod parser;
 
-/// A byte for the limit, one that says where to split, and what a client sends: however it is split on its way, the commands are the
-/// same, and what the server keeps of it never passes the limit.
+/// The input is a byte for the limit, a byte for the position of a split, and what a client sends. Wherever
+/// the bytes are split on their way, the commands must be the same, and the server must never keep more than
+/// the limit.
 pub fn frames(data: &[u8]) {
     let Some(([limit, at], sent)) = data.split_first_chunk() else { return };
     let limit = 16 + usize::from(*limit);
     let whole = Connection::new(limit).receive(&[sent]);
-    // All of them take too long for a fuzzer.
+    // Testing all positions would take too long for a fuzzer.
     let at = usize::from(*at).min(sent.len());
     for at in if cfg!(feature = "libfuzzer") { at..at + 1 } else { 0..sent.len() } {
         let (first, rest) = sent.split_at(at);
@@ -26,7 +27,7 @@ pub fn frames(data: &[u8]) {
     }
 }
 
-/// What the server does with a connection's bytes, but for running the commands.
+/// Does what the server does with a connection's bytes, except for running the commands.
 #[derive(Debug, PartialEq)]
 struct Connection {
     limit: usize,
@@ -52,7 +53,7 @@ impl Connection {
             }
         }
         if self.refusal.is_some() {
-            // The connection is closed: what else came does not matter.
+            // The connection is closed, so the remaining input does not matter.
             self.input.clear();
         }
         self

@@ -71,7 +71,7 @@ fn fits(parts: &Parts<'_>) -> bool {
         && (u128::from(parts.tick_ms) << timestamp_bits) + u128::from(parts.epoch_ms) <= 1 << 63
 }
 
-/// Checks what is true of every layout.
+/// Checks properties that hold for every layout.
 fn check(layout: &Layout) {
     assert_eq!(Layout::parse(&layout.to_string()), Ok(*layout));
     let all = u64::MAX >> (64 - layout.total_bits());
