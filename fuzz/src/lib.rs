@@ -1,4 +1,4 @@
-//! The fuzz targets: each takes any bytes and panics if Polyflake breaks a promise.
+//! The fuzz targets. Each accepts arbitrary bytes and panics if Polyflake breaks a promise.
 
 mod frames;
 mod id_text;
@@ -16,7 +16,7 @@ pub use state_file::state_file;
 
 use polyflake::{Error, ErrorCode};
 
-/// The error has one of these codes, and its message starts with the code's name.
+/// Checks that the error has one of these codes, and that its message starts with the code's name.
 fn check_error(error: &Error, codes: &[ErrorCode]) {
     let message = error.to_string();
     assert!(codes.contains(&error.code()), "{message}");

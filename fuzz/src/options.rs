@@ -5,8 +5,8 @@ use polyflake::{Clock, ClockError, Error, ErrorCode, Layout, Options, Snowflake,
 
 use crate::check_error;
 
-/// Options as `NAME=VALUE` lines, an empty line, and a script, which takes IDs and moves the clock: three bytes a step,
-/// the last two of which are its number.
+/// The input consists of options as `NAME=VALUE` lines, an empty line, and a script that takes IDs and moves
+/// the clock. A step of the script has three bytes, the last two of which are its number.
 pub fn options(data: &[u8]) {
     let split = data.windows(2).position(|two| two == b"\n\n").unwrap_or(data.len());
     let (lines, script) = data.split_at(split);
@@ -16,7 +16,7 @@ pub fn options(data: &[u8]) {
     let mut node = "";
     for line in lines.lines() {
         let (name, value) = line.split_once('=').unwrap_or((line, ""));
-        // It would create files anywhere.
+        // This option would create files anywhere.
         if name == "state" {
             continue;
         }
@@ -39,7 +39,7 @@ pub fn options(data: &[u8]) {
     }
 }
 
-/// The node that a text names, if it is a valid one.
+/// Returns the node that a text names, if the text is valid.
 fn node_of(layout: &Layout, text: &str) -> Option<u64> {
     let number = |text: &str| text.parse().ok();
     if layout.nodes() == 1 && text.is_empty() {
@@ -91,7 +91,7 @@ impl Clock for &Held {
     }
 }
 
-/// Time that passes only in pauses; the clock moves with it, or stays where it is.
+/// Time that passes only in pauses. The clock moves with it or stands still.
 struct Pauses<'a> {
     clock: &'a Held,
     tick_ms: i128,
@@ -120,7 +120,7 @@ impl Wait for Pauses<'_> {
     }
 }
 
-/// A Snowflake whose every result is checked.
+/// A Snowflake that checks all of its results.
 struct Checked<'a> {
     ids: &'a Snowflake<&'a Held>,
     clock: &'a Held,
@@ -170,7 +170,8 @@ impl<'a> Checked<'a> {
         }
     }
 
-    /// Takes `count` IDs: without waiting, on a clock that moves during waits, or on one that does not.
+    /// Takes `count` IDs: without waiting, with a clock that moves during waits, or with a clock that stands
+    /// still.
     fn call(&mut self, count: usize, moves: Option<bool>) {
         let mut batch = vec![0; count];
         let before_ms = self.clock.ms();
@@ -189,7 +190,7 @@ impl<'a> Checked<'a> {
                 Ok(()) => Ok(()),
                 Err(blocked) => {
                     batch.truncate(blocked.filled());
-                    // One more call says why it is blocked.
+                    // One more call returns the reason why the batch is blocked.
                     Err(self.ids.try_next_id().unwrap_err())
                 }
             },
@@ -215,8 +216,8 @@ impl<'a> Checked<'a> {
         (ms - self.epoch_ms).div_euclid(self.tick_ms)
     }
 
-    /// The ID is greater than all before it, has this node, and its time was read during the call or is ahead of that
-    /// by no more than allowed.
+    /// Checks that the ID is greater than all IDs before it, has this node, and has a time that was read
+    /// during the call or is ahead of it by no more than allowed.
     fn issued(&mut self, id: u64, before_ms: i128) {
         let decoded = self.ids.decode(id).unwrap();
         let now = (i128::from(decoded.ticks()), decoded.sequence());
@@ -228,7 +229,7 @@ impl<'a> Checked<'a> {
         assert!(0 <= before && now.0 <= self.last_tick);
     }
 
-    /// The error has a reason, which ends when the error says.
+    /// Checks that the error has a reason, and that the reason ends when the error says.
     fn failed(&mut self, error: &Error) {
         check_error(
             error,

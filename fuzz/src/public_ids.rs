@@ -1,10 +1,10 @@
-//! Keys, a prefix and the text of a public ID, each of them anything.
+//! Arbitrary keys, prefixes and texts of public IDs.
 
 use polyflake::{ErrorCode, PublicIds};
 
 use crate::check_error;
 
-/// The first line has the keys, the second the prefix, and the rest is a text to decode.
+/// The first line contains the keys, the second the prefix, and the rest is a text to decode.
 pub fn public_ids(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mut lines = text.splitn(3, '\n');
