@@ -9,8 +9,8 @@ use crate::check_error;
 const PAGE: usize = 4096;
 const HEAD: usize = 64;
 
-/// Eight bytes for the clock, one that says what to repair (the checksum, the length), and the bytes of a state file. A
-/// file that is not valid is left unchanged, and a valid one stays valid.
+/// The input is eight bytes for the clock, a byte that selects what to repair (the checksum, the length), and
+/// the bytes of a state file. An invalid file must remain unchanged, and a valid file must stay valid.
 pub fn state_file(data: &[u8]) {
     let Some((clock_ms, [right, bytes @ ..])) = data.split_first_chunk() else { return };
     let clock_ms = i64::from_le_bytes(*clock_ms);
@@ -43,7 +43,8 @@ pub fn state_file(data: &[u8]) {
             assert_eq!(Whole::read(&file).is_some(), is_file, "{error}");
             assert!(Whole::read(&file).is_none_or(|whole| whole.used_up_to(clock_ms).is_none()));
             assert!(after == file);
-            // A file that is opened becomes a cursor for the rest of the process, so only invalid files are opened here.
+            // An opened file becomes a cursor for the rest of the process, so only invalid files are opened
+            // here.
             if !is_file {
                 let opened = Snowflake::builder().node(1).state(path).build_with_clock(|| Ok(clock_ms));
                 assert_eq!(opened.unwrap_err().code(), ErrorCode::StateFile);
@@ -54,7 +55,7 @@ pub fn state_file(data: &[u8]) {
     fs::remove_file(path).unwrap();
 }
 
-/// In memory, if there is a folder for that.
+/// In memory, if the system has a folder for that.
 static PATH: LazyLock<PathBuf> = LazyLock::new(|| {
     let memory = Path::new("/dev/shm");
     let folder = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
@@ -96,7 +97,7 @@ impl Whole {
         })
     }
 
-    /// The last slot that may be used up at the time of the clock.
+    /// The last slot that may be used up at the clock's time.
     fn used_up_to(&self, clock_ms: i64) -> Option<u128> {
         let after = u128::try_from(clock_ms).ok()?.checked_sub(self.epoch_ms)?;
         let tick = after / self.tick_ms + self.ahead_ms / self.tick_ms;
