@@ -1,10 +1,10 @@
-"""Makes tests/vectors.json, the file that every language runs, and tests/public_ids.json, which
-every language but browsers' runs.
+"""Writes tests/vectors.json, which every language runs, and tests/public_ids.json, which every
+language except browsers' runs.
 
-    python3 tests/make_vectors.py            write them
-    python3 tests/make_vectors.py --check    exit with 1 if a committed file differs
+        python3 tests/make_vectors.py            write them
+        python3 tests/make_vectors.py --check    exit with 1 if a committed file differs
 
-reference.py and reference_public_ids.py give the expected values.
+The expected values come from reference.py and reference_public_ids.py.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def public_id_vectors() -> dict[str, list[Any]]:
 
 
 def text_of(sections: dict[str, list[Any]]) -> str:
-    """JSON with one case, or one step of a script, per line."""
+    """Formats JSON with one case, or one step of a script, per line."""
 
     def line(case: Any) -> str:
         if isinstance(case, dict) and "steps" in case:

@@ -1,4 +1,4 @@
-//! `tests/public_ids.json` through the public API, and texts that nobody encoded.
+//! Runs `tests/public_ids.json` through the public API, and checks texts that nobody encoded.
 #![cfg(all(feature = "public-ids", not(any(loom, miri))))]
 
 use polyflake::{Error, ErrorCode, PublicIdKey, PublicIds};
@@ -83,7 +83,7 @@ fn keys_refused(case: &Value) {
     }
 }
 
-/// Numbers from 0 up, and keys that were not chosen for anything.
+/// Returns keys with the numbers from 0 up and arbitrary bytes.
 fn some_keys(seed: u64, count: u8) -> Vec<PublicIdKey> {
     let mut random = Random(seed);
     (0..count).map(|number| PublicIdKey::new(number, random.next_u128().to_le_bytes()).unwrap()).collect()
@@ -114,7 +114,7 @@ fn prefixes() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// An ID comes back from its text, under its key wherever that stands, and under no other prefix.
+    /// The text of an ID decodes to that ID with its key at any position, and with no other prefix.
     #[test]
     fn texts_turn_back_into_their_ids(
         seed: u64, id: u64, prefix in prefixes(), other in prefixes(), count in 1..=16_u8, last in 0..16_u8,
@@ -130,7 +130,7 @@ proptest! {
         if other != prefix {
             let others = PublicIds::new(&keys, &other).unwrap();
             prop_assert!(others.decode(&text).is_err());
-            // Nor with its prefix exchanged.
+            // It does not decode with its prefix replaced either.
             let digits = &text[text.len() - 23..];
             let separator = if other.is_empty() { "" } else { "_" };
             let code = others.decode(&format!("{other}{separator}{digits}")).unwrap_err().code();
@@ -142,7 +142,7 @@ proptest! {
         }
     }
 
-    /// No text makes it panic, and what decodes is what is encoded.
+    /// No text causes a panic, and a text that decodes is the one that encoding returns.
     #[test]
     fn other_texts_are_refused(
         text in prop_oneof![".*", "order_[0-1]?[0-9A-Za-z]{20,24}", "[a-z]{0,3}_[0-9A-Za-z_]{20,24}", "order_.{23}"],
@@ -164,7 +164,7 @@ proptest! {
     }
 }
 
-/// A million texts of each kind that nobody encoded: were one taken for an ID, the tag would be broken.
+/// A million texts of each kind that nobody encoded. If one of them decoded, the tag would be broken.
 fn nothing_is_taken_for_an_id(count: u64) {
     let mut tries = 0_u64;
     let mut random = Random(20_261_125);
@@ -178,14 +178,14 @@ fn nothing_is_taken_for_an_id(count: u64) {
         tries += 1;
     };
     for _ in 0..count {
-        // Random digits, whose number is below 2^128 in most, under a key that is there.
+        // Random digits, usually of a number below 2^128, under an existing key.
         let mut text = *b"order_10000000000000000000000";
         text[6] = b'0' + (random.next() % 3) as u8;
         text[7] = b'0' + (random.next() % 8) as u8;
         text[8..].fill_with(|| ALPHABET[(random.next() % 62) as usize]);
         refuse(&orders, &text);
 
-        // A real text with one character changed: of the digits or of the key's number, and of its prefix.
+        // A real text with one character changed: one of the digits, the key's number, or the prefix.
         let real = orders.encode(random.next());
         let mut text: [u8; 29] = real.as_bytes().try_into().unwrap();
         let at = (random.next() % 29) as usize;
@@ -197,11 +197,11 @@ fn nothing_is_taken_for_an_id(count: u64) {
         };
         refuse(&orders, &text);
 
-        // Under keys with the same numbers, and with its prefix exchanged.
+        // Under different keys with the same numbers, and with the prefix replaced.
         refuse(&others, real.as_bytes());
         refuse(&users, format!("user{}", &real[5..]).as_bytes());
     }
-    // 2^-64 each.
+    // The probability is 2^-64 for each text.
     println!("none of {tries} texts decodes; the chance of one was 1 in 2^{}", 63 - tries.ilog2());
 }
 
@@ -216,7 +216,7 @@ fn nothing_of_a_million_of_each_kind_is_taken_for_an_id() {
     nothing_is_taken_for_an_id(1_000_000);
 }
 
-/// Neighbours share nothing but what they must: half of their bits differ.
+/// The texts of neighbouring IDs share only what they must: half of their bits differ.
 #[test]
 fn neighbours_have_nothing_in_common() {
     let ids = PublicIds::new(&some_keys(3, 1), "").unwrap();

@@ -1,4 +1,5 @@
-//! A state file is deleted, and the clock set back, while a call waits for the disk: another process begins with a new file.
+//! A state file is deleted and the clock is set back while a call waits for the disk. Another process begins
+//! with a new file.
 #![cfg(all(unix, target_has_atomic = "64", not(loom), not(miri)))]
 
 use std::fs;
@@ -23,7 +24,7 @@ impl Shared {
     }
 }
 
-/// The wait of a thread whose disk is slow: the file is deleted meanwhile.
+/// The wait of a thread whose disk is slow. In the meantime the file is deleted.
 struct Slow<F>(Option<F>);
 
 impl<F: FnOnce()> Wait for Slow<F> {
@@ -49,12 +50,13 @@ type HandClock = Box<dyn Fn() -> Result<i64, ClockError>>;
 
 const NOW: i64 = 1_800_000_000_000;
 
-/// This process issues an ID after `call` has run what it is given, and another one issues by a new file. They differ.
+/// This process issues an ID after `call` has run its argument, and another process issues one with a new
+/// file. They must differ.
 fn both_issue(node: u64, call: impl FnOnce(&Snowflake<HandClock>, &dyn Fn()) -> Result<u64, Error>) {
     let folder = std::env::temp_dir().join(format!("polyflake-gone-{node}-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let path = folder.join("state");
-    // SAFETY: a page of zeros, which both processes share.
+    // SAFETY: a page of zeros that both processes share.
     let shared: &'static Shared = unsafe {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         &*libc::mmap(std::ptr::null_mut(), 4096, protection, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1, 0)
@@ -71,7 +73,7 @@ fn both_issue(node: u64, call: impl FnOnce(&Snowflake<HandClock>, &dyn Fn()) -> 
         let clock: HandClock = Box::new(|| Ok(shared.now_ms.load(Ordering::SeqCst)));
         options.build_with_clock(clock).unwrap()
     };
-    // SAFETY: no other thread of this test has anything half done that the child needs.
+    // SAFETY: no other thread of this test has left anything half-done that the child needs.
     let child = unsafe { libc::fork() };
     if child == 0 {
         shared.reach(1);
@@ -80,7 +82,7 @@ fn both_issue(node: u64, call: impl FnOnce(&Snowflake<HandClock>, &dyn Fn()) -> 
         shared.reach(3);
         let id = ids.next_id();
         shared.id.store(id.unwrap_or(1), Ordering::SeqCst);
-        // SAFETY: it does not return.
+        // SAFETY: this does not return.
         unsafe { libc::_exit(0) };
     }
     let ids = build();
@@ -97,7 +99,7 @@ fn both_issue(node: u64, call: impl FnOnce(&Snowflake<HandClock>, &dyn Fn()) -> 
     shared.now_ms.store(NOW + 60_000, Ordering::SeqCst);
     shared.stage.store(3, Ordering::SeqCst);
     let mut status = 0;
-    // SAFETY: the child is ours.
+    // SAFETY: the child belongs to this process.
     unsafe { libc::waitpid(child, &raw mut status, 0) };
     assert_eq!(status, 0);
     fs::remove_dir_all(folder).unwrap();
