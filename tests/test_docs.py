@@ -1,10 +1,10 @@
-"""The code in README.md and in docs/ runs, and prints what its comments say.
+"""The code in README.md and in docs/ runs, and prints what its comments promise.
 
-A comment after a statement that prints, on the same line, is the line that it prints. Where the
-language wants a `main`, code without one is wrapped. /var/lib/app is a temporary folder, and
-redis://redis.internal/0 a Redis of the tests. Code that cannot run here says so in the word after
-its language: `not-run`. Shell commands are not run. YAML is checked by the schemas of Kubernetes
-and of Compose files.
+A comment after a statement that prints, on the same line, shows the line that is printed. If the
+language needs a `main`, code without one is wrapped. /var/lib/app stands for a temporary folder,
+and redis://redis.internal/0 for a Redis of the tests. Code that cannot run here is marked with the
+word `not-run` after its language. Shell commands are not run. YAML is checked against the schemas
+of Kubernetes and of Compose files.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from pages import GUIDE, README, ROOT, Block, Page, page
 from polyflake import Layout
 
 PAGES = [README, *GUIDE]
-# They show the first ID in every language, of node 7.
+# These pages show the first ID of node 7 in every language.
 FIRST_IDS = [README, page("docs/README.md")]
-# Its program is one for tests/probes/test_probes.py to run.
+# tests/probes/test_probes.py runs the program on this page.
 RUN_ELSEWHERE = ["docs/probes.md"]
-# Blocks of `console` are run by cli/tests, those of `ts` by recipes/test.sh, those of languages
-# that have no package by cli/tests/clients/languages.py.
+# cli/tests runs the blocks of `console`, recipes/test.sh those of `ts`, and
+# cli/tests/clients/languages.py those of languages that have no package.
 NOT_CODE = {"text", "ts", "sh", "console", "toml", "yaml", "json", "ini", "hcl", "dockerfile"} | {
     *("java", "ruby", "elixir", "csharp")
 }
-# A statement that prints, and the comment behind it.
+# A statement that prints, and the comment after it.
 PRINTS = {
     "python": r"\s*print\(.*\)\s+# (.*)",
     "rust": r"\s*println!\(.*\);\s+// (.*)",
@@ -79,13 +79,13 @@ def code(block: Block, folder: Path) -> str:
     text = block.text.replace("/var/lib/app", str(folder))
     if STORE not in text:
         return text
-    # Each gets its own namespace, so its counters begin at 1.
+    # Each block gets a different namespace, so its counters begin at 1.
     return text.replace(STORE, f"{store()}&namespace={block.page.path.stem}.{block.line}")
 
 
 @cache
 def store() -> str:
-    """A Redis for the examples with leases, which ends with the tests."""
+    """A Redis for the examples with leases. It ends with the tests."""
     if shutil.which("redis-server") is None:
         pytest.skip("no redis-server")
     with socket.socket() as free:
@@ -101,12 +101,12 @@ def store() -> str:
         shutil.rmtree(folder)
 
     atexit.register(end)
-    # The address vouches that it is new, so that nobody waits.
+    # The address declares the store to be new, so that nobody waits.
     return f"redis://127.0.0.1:{port}/0?init=always"
 
 
 def check(block: Block, printed: str) -> None:
-    """The program prints what its comments say, in their order."""
+    """Checks that the program prints what its comments promise, in the same order."""
     promised = [
         match[1]
         for line in block.text.splitlines()
@@ -119,13 +119,13 @@ def check(block: Block, printed: str) -> None:
 
 
 def needs(command: str) -> None:
-    """The Makefile gives the C library's prefix; without a language, its examples are not run."""
+    """Skips unless the Makefile has set the C library's prefix and the language is installed."""
     if "PREFIX" not in os.environ or shutil.which(command) is None:
         pytest.skip(f"no {command}, or no C library in $PREFIX")
 
 
 def make_orders(path: Path) -> list[int]:
-    """A table as ShardingSphere would have left it: two nodes, a row every second or so."""
+    """A table as ShardingSphere would have left it: two nodes, and roughly a row per second."""
     layout = Layout("shardingsphere")
     orders = {}
     created = datetime.now(UTC) - timedelta(days=30)
@@ -163,7 +163,7 @@ def test_js(block: Block, tmp_path: Path) -> None:
     package = ROOT / "bindings-node"
     if shutil.which("node") is None or not (package / "dist").exists():
         pytest.skip("no node, or bindings-node is not built")
-    # Where the package finds itself by its name.
+    # In the package's folder, where Node resolves the package by its name.
     check(block, run("node", "--input-type=module", "--eval", code(block, tmp_path), cwd=package))
 
 
@@ -196,7 +196,7 @@ def name(block: Block) -> str:
 
 @pytest.fixture(scope="session")
 def go_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All of them in one module: built once, beside each other."""
+    """All Go examples in one module, so that they are built together."""
     needs("go")
     folder = tmp_path_factory.mktemp("go")
     version = run("go", "env", "GOVERSION", cwd=folder)
@@ -226,7 +226,7 @@ def test_go(block: Block, go_programs: Path, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="session")
 def rust_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All of them in one crate, with the versions that Cargo.lock pins."""
+    """All Rust examples in one crate, with the versions that Cargo.lock pins."""
     folder = tmp_path_factory.mktemp("rust")
     shutil.copy(ROOT / "Cargo.lock", folder)
     (folder / "Cargo.toml").write_text(
@@ -245,7 +245,7 @@ def rust_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
             text = f"fn main() -> Result<(), Box<dyn std::error::Error>> {{\n{text}Ok(())\n}}\n"
         (programs / f"{name(block)}.rs").write_text(text, encoding="utf-8")
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    # Beside the workspace's own, whose dependencies are built there already.
+    # The workspace's target folder already contains the dependencies.
     run("cargo", "build", "-q", "--bins", "--target-dir", target, cwd=folder)
     return target / "debug"
 
@@ -257,7 +257,7 @@ def test_rust(block: Block, rust_programs: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_every_block_is_known(page: Page) -> None:
-    """rustdoc, which runs README.md too, takes a block without a language for Rust."""
+    """Blocks need a language: rustdoc, which also runs README.md, takes one without for Rust."""
     for block in page.blocks:
         words = block.info.split()
         assert words, f"{block} does not say its language"

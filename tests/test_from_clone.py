@@ -1,4 +1,4 @@
-"""From a clone to a first ID: `make LANGUAGE`, and the lines it prints, in an empty project."""
+"""From a clone to a first ID: `make LANGUAGE`, and the printed lines, in an empty project."""
 
 import os
 import subprocess
@@ -105,7 +105,7 @@ def test_java(tmp_path: Path) -> None:
         pytest.skip("there is no JDK of Java 22 or later")
     (tmp_path / "Program.java").write_text(JAVA)
     command = printed("java").split("without Maven: ")[1].strip()
-    # The library is in the jar.
+    # The jar contains the library.
     assert is_id(run(f"unset LD_LIBRARY_PATH; {found.stdout.strip()}/bin/{command}", tmp_path))
 
 
