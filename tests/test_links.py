@@ -1,4 +1,4 @@
-"""No link within the repository is broken, and the guide's table of contents is whole."""
+"""No link within the repository is broken, and the guide's table of contents is complete."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from urllib.parse import unquote
 import pytest
 from pages import GUIDE, ROOT, Page, every_page, page
 
-# How a page that is published by itself links to the rest of the repository.
+# The address by which a page that is published separately links to the rest of the repository.
 REPOSITORY = "https://github.com/polyflake/polyflake"
 
 
 def target(on: Page, link: str) -> tuple[Path, str] | None:
-    """The file that a link leads to, and the heading in it; None for another site."""
+    """The file and the heading that a link leads to; None for another site."""
     place, _, anchor = link.partition("#")
     if place == REPOSITORY:
         return ROOT / "README.md", "" if anchor == "readme" else anchor
@@ -65,14 +65,14 @@ def test_a_broken_link_is_noticed() -> None:
 
 
 def test_the_guides_contents() -> None:
-    """mdBook leaves out what SUMMARY.md does not name, and makes what is not there."""
+    """mdBook omits pages that SUMMARY.md does not name, and creates pages that do not exist."""
     summary = page("docs/SUMMARY.md")
     named = [(summary.path.parent / link).resolve() for link in summary.links]
     assert sorted(named) == sorted(on.path for on in GUIDE if on != summary)
 
 
 def test_links_of_the_guide_stay_in_it() -> None:
-    """A book does not have the rest of the repository."""
+    """The published book does not contain the rest of the repository."""
     docs = ROOT / "docs"
     for on in GUIDE:
         relative = [link for link in on.links if "://" not in link]

@@ -1,4 +1,4 @@
-"""The reference against numbers worked out by hand."""
+"""Checks the reference against numbers worked out by hand."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_published_tsid() -> None:
 
 
 def test_known_ends() -> None:
-    # 2^28 seconds are 268,435,456; baidu began 2016-05-20 and ran out on 2024-11-20.
+    # 2^28 seconds are 268,435,456 seconds; baidu began on 2016-05-20 and ran out on 2024-11-20.
     baidu = Layout.read("baidu")
     assert baidu.ends_at_ms == 1463673600000 + 268435456 * 1000 - 1
     assert datetime.fromtimestamp(baidu.ends_at_ms // 1000, UTC).date().isoformat() == "2024-11-20"
@@ -265,26 +265,27 @@ def outcome(snowflake: object, clock_ms: int) -> object:
 
 
 def test_mix_is_the_output_function_of_splitmix64() -> None:
-    # The first outputs of SplitMix64 from seed 0, as published; its state grows by this constant.
+    # The first published outputs of SplitMix64 from seed 0; its state grows by this constant.
     gamma = 0x9E3779B97F4A7C15
     published = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
     assert [reference.mix(i * gamma % 2**64) for i in (1, 2, 3)] == published
-    # And from seed 1234567.
+    # The same from seed 1234567.
     published = [6457827717110365317, 3203168211198807973, 9817491932198370423]
     assert [reference.mix((1234567 + i * gamma) % 2**64) for i in (1, 2, 3)] == published
 
 
 def test_spread_by_hand() -> None:
-    # Ticks and nodes chosen so that tick ^ node << 48 is the constant above, whose mix is known:
-    # it ends in 0xDAF.
+    # Ticks and nodes chosen so that tick ^ node << 48 is the constant above, whose mix is known and
+    # ends in 0xDAF.
     gamma = 0x9E3779B97F4A7C15
     narrow = generator(layout="timestamp:48|node:12|sequence:4@0/1ms", node=0xE37)
     # A quarter of 16 is 4; 0xDAF % 4 is 3.
     assert narrow.sequence_start(gamma ^ 0xE37 << 48) == 3  # type: ignore[attr-defined]
     # mix(0) is 0.
     assert narrow.sequence_start(0xE37 << 48) == 0  # type: ignore[attr-defined]
-    # Only the lowest 16 bits of a node count: 0x19E37 << 48 is 0x9E37 << 48, which with the
-    # constant's lowest 48 bits as tick gives it again. A quarter of 4096 is 1024.
+    # Only the lowest 16 bits of a node count: 0x19E37 << 48 equals 0x9E37 << 48, which combined
+    # with the constant's lowest 48 bits as the tick yields the constant again. A quarter of 4096 is
+    # 1024.
     wide = generator(layout="timestamp:30|node:20|sequence:12@0/1s", node=0x19E37)
     assert wide.sequence_start(0x79B97F4A7C15) == 0x1AF  # type: ignore[attr-defined]
 
@@ -324,13 +325,13 @@ def test_a_step_back_keeps_the_tick_until_it_is_used_up() -> None:
     snowflake = generator(layout=SMALL, node=5, max_backward_ms=4)
     assert outcome(snowflake, 1010) == small(10, 0)
     assert outcome(snowflake, 1006) == small(10, 1)
-    # 5 ms behind is one too many; 1 ms later it is 4.
+    # 5 ms behind is one ms too many; 1 ms later it is 4.
     assert outcome(snowflake, 1005) == ("clock_moved_backwards", 5, 1)
     assert outcome(snowflake, 1006) == small(10, 2)
     assert outcome(snowflake, 1009) == small(10, 3)
     # Tick 10 is used up: only 1011 helps, 2 ms from 1009; the clock is 1 ms behind.
     assert outcome(snowflake, 1009) == ("clock_moved_backwards", 1, 2)
-    # Also past the bound, it takes until 1011, since waiting for 1006 would not help.
+    # Past the bound it takes until 1011 too, since waiting for 1006 would not help.
     assert outcome(snowflake, 1003) == ("clock_moved_backwards", 7, 8)
     # Once the clock has reached the tick, it is no longer the cause.
     assert outcome(snowflake, 1010) == ("sequence_exhausted", 1)
@@ -350,7 +351,7 @@ def test_borrowing_and_a_step_back() -> None:
     assert outcome(snowflake, 1011) == small(13, 0)
     assert outcome(snowflake, 1009) == ("clock_moved_backwards", 2, 1)
     assert outcome(snowflake, 1010) == small(13, 1)
-    # The clock passes what was borrowed: a fresh tick.
+    # The clock overtakes the borrowed ticks, which gives a fresh tick.
     assert outcome(snowflake, 1020) == small(20, 0)
 
 
