@@ -43,7 +43,7 @@ T = 1656432460105
 TWITTER_EPOCH = 1288834974657
 
 EDGE_LAYOUTS = [
-    # Full words and the very end of time.
+    # All 64 bits, and the very end of time.
     "timestamp:63|sequence:1@0/1ms",
     "timestamp:42|node:10|sequence:12@0/1ms",
     "timestamp:42|sequence:12|node:10@1288834974657/1ms",
@@ -60,7 +60,7 @@ EDGE_LAYOUTS = [
     # 53 bits.
     "timestamp:31|node:10|sequence:12@1577203200000/1s",
     "timestamp:41|sequence:12@1735689600000/1ms",
-    # Many and long names.
+    # Many names, and long ones.
     "timestamp:32|a:1|b:1|c:1|d:1|e:1|f:1|g:1|h:1|sequence:8@0/1ms",
     "a:4|b:4|timestamp:24|c:4|d:4|sequence:8|e:4|f:4|g:4|h:4@0/1s",
     "timestamp:41|abcdefghijklmnopqrstuvwx:10|sequence:12@0/1ms",
@@ -82,7 +82,7 @@ EDGE_LAYOUTS = [
     "timestamp:32|node:8|sequence:16@0/60s",
     "timestamp:20|node:8|sequence:16@0/86400000ms",
     "timestamp:40|node:8|sequence:16@0/999ms",
-    # Soon over.
+    # Layouts that end soon.
     "timestamp:4|node:2|sequence:2@1000/1ms",
     "timestamp:4|node:2|sequence:3@1005/10ms",
 ]
@@ -441,7 +441,7 @@ def texts() -> Iterator[Case]:
     ids += [0, 1, 9, 10, 15, 16, 31, 32, 35, 36, 57, 58, 61, 62, 255, 4095, 65535, 10**6]
     ids += [2**31 - 1, 2**32 - 1, 2**32, 2**53 - 1, 2**53, 2**62, 2**63 - 1, 2**63]
     ids += [U64 - 1, U64, U64 // 3, mix(1), mix(2), mix(3)]
-    # The longest number of each width in each base, and the one after it.
+    # The longest number of each width in each base, and the next number.
     for how in FORMATS.values():
         top = len(how.alphabet) ** (how.longest - 1)
         ids += [id_ for id_ in (top - 1, top) if id_ <= U64]
@@ -488,12 +488,12 @@ TEXTS_READ = [
     ("base62", "Z"),
     ("base62", "0z"),
     ("base62", "LygHa16AHYF"),
-    # As SQL Server and others write it.
+    # As written by SQL Server and others.
     ("uuid", "FFFFFFFF-FFFF-8FFF-BC00-000000000000"),
     ("uuid", "ffffffff-FFFF-8fFf-Bc00-000000000000"),
     ("uuid", "0123ABCD-EF01-8234-A800-000000000000"),
     # As github.com/bwmarrin/snowflake writes 2124685436520722960. Other alphabets read these texts
-    # too, as other IDs.
+    # too, as different IDs.
     ("bwmarrin-base32", "b49dgrs9wghoo"),
     ("base32", "b49dgrs9wghoo"),
     ("bwmarrin-base58", "5W3VRzXSrFo"),
@@ -531,7 +531,7 @@ TEXTS_REFUSED = [
     ("base36", "3w5e11264sgsg"),
     ("base58", "jpXCZedGfVR"),
     ("base62", "LygHa16AHYG"),
-    # Two mistakes: the first from the left counts.
+    # Two mistakes: the leftmost counts.
     ("decimal", "1844674407370955161x"),
     ("decimal", "99999999999999999999x"),
     ("decimal", "0000000000000000000000x"),
@@ -578,14 +578,14 @@ TEXTS_REFUSED = [
     ("bwmarrin-base58", "1O"),
     ("bwmarrin-base58", "1I"),
     ("bwmarrin-base58", "1\u00e9"),
-    # Not all of it.
+    # Too short.
     ("uuid", "1565a11f"),
     ("uuid", "1565a11f-6217-8a00-8000-00000000000"),
-    # More than all of it.
+    # Too long.
     ("uuid", "1565a11f-6217-8a00-8000-0000000000000"),
     ("uuid", "1565a11f-6217-8a00-8000-000000000000-"),
     ("uuid", "1565a11f-6217-8a00-8000-000000000000\n"),
-    # Hyphens elsewhere, or none, and what else is put around UUIDs.
+    # Misplaced or missing hyphens, and other characters around UUIDs.
     ("uuid", "1565a11f62178a008000000000000000"),
     ("uuid", "1565a11f6-217-8a00-8000-000000000000"),
     ("uuid", "1565a11-f6217-8a00-8000-000000000000"),
@@ -606,15 +606,15 @@ TEXTS_REFUSED = [
     ("uuid", "017F22E2-79B0-7CC3-98C4-DC0C0C07398F"),
     ("uuid", "00000000-0000-0000-0000-000000000000"),
     ("uuid", "ffffffff-ffff-ffff-ffff-ffffffffffff"),
-    # Of version 8, but of others: the examples of RFC 9562.
+    # Version 8, but from other generators: the examples of RFC 9562.
     ("uuid", "2489e9ad-2ee2-8e00-8ec9-32d5f69181c0"),
     ("uuid", "5c146b14-3c52-8afd-938a-375d0df1fbf6"),
-    # Another variant.
+    # A different variant.
     ("uuid", "1565a11f-6217-8a00-0000-000000000000"),
     ("uuid", "1565a11f-6217-8a00-7000-000000000000"),
     ("uuid", "1565a11f-6217-8a00-c000-000000000000"),
     ("uuid", "1565a11f-6217-8a00-F000-000000000000"),
-    # Something after the ID.
+    # Non-zero bits after the ID.
     ("uuid", "1565a11f-6217-8a00-8100-000000000000"),
     ("uuid", "1565a11f-6217-8a00-8d00-000000000000"),
     ("uuid", "1565a11f-6217-8a00-8010-000000000000"),
@@ -622,7 +622,7 @@ TEXTS_REFUSED = [
     ("uuid", "1565a11f-6217-8a00-8000-100000000000"),
     ("uuid", "1565a11f-6217-8a00-8000-000000000001"),
     ("uuid", "1565a11f-6217-8a00-8000-00000000000A"),
-    # Letters that are no digits.
+    # Letters that are not digits.
     ("uuid", "g565a11f-6217-8a00-8000-000000000000"),
     ("uuid", "1565a11f-6217-8a00-8000-00000000000o"),
     ("uuid", "\uff11565a11f-6217-8a00-8000-000000000000"),

@@ -10,7 +10,7 @@ from vector_cases import Case, error_of
 
 
 def key(number: int, seed: int) -> str:
-    """A key that is the same in every run."""
+    """Returns a key that is the same in every run."""
     return Key(number, mix(seed).to_bytes(8) + mix(seed + 1).to_bytes(8)).text
 
 
@@ -18,7 +18,7 @@ ONE = key(0, 1000)
 NEW = key(1, 2000)
 LAST = key(61, 3000)
 LETTER = key(10, 4000)
-# A small number, so that its digits begin with zeros, and the largest.
+# A small number, whose digits begin with zeros, and the largest number.
 SMALL = Key(7, (1).to_bytes(16)).text
 LARGE = Key(42, b"\xff" * 16).text
 MOST = [key(number, 5000 + 2 * number) for number in range(16)]
@@ -127,7 +127,7 @@ def public_ids_refused() -> Iterator[Case]:
             (NEW, "a key"),
         ]
     ]
-    # Each digit changed, to the one that follows in the alphabet.
+    # Each digit replaced by the next one in the alphabet.
     for at in range(len(digits)):
         digit = ALPHABET[(ALPHABET.index(digits[at]) + 1) % 62]
         text = f"{start}{digits[:at]}{digit}{digits[at + 1 :]}"
