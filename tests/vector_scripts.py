@@ -1,5 +1,5 @@
-"""The scripts of tests/vectors.json: options, then steps that set the clock and make a call, each
-with the outcome of the reference.
+"""The scripts of tests/vectors.json: options, then steps that set the clock and make a call. Each
+step has the reference's outcome.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _step(call: str, clock: int | None, wait: tuple[int, int] | None) -> Case:
     return step | {"call": call}
 
 
-# Small layouts, whose ticks are soon used up. The epoch of SMALL is 1000, that of COARSE 1005.
+# Small layouts, whose ticks are soon used up. The epoch of SMALL is 1000, and that of COARSE 1005.
 SMALL = "timestamp:20|node:4|sequence:2@1000/1ms"
 COARSE = "timestamp:20|node:4|sequence:2@1005/10ms"
 SLOW = "timestamp:20|node:4|sequence:2@5000/1s"
@@ -721,7 +721,7 @@ def run_step(generator: Reference, step: Case, clock: ScriptClock, **how: bool) 
         return {"id": str(generator.try_next_id(clock.read()))}
     except Refused as refused:
         if refused.blocked and step["call"] != "try_next_id":
-            # It gives up after max_wait_ms of real time, which must be short.
+            # The call gives up after max_wait_ms of real time, which must be short.
             assert "until" not in step
             assert generator.options.max_wait_ms <= LONGEST_REAL_WAIT
         carried = {"behind_ms": refused.behind_ms, "retry_after_ms": refused.retry_after_ms}
@@ -729,7 +729,7 @@ def run_step(generator: Reference, step: Case, clock: ScriptClock, **how: bool) 
 
 
 def run_script(given: Case, steps: Iterable[Case], **model: Any) -> list[Case]:
-    """The outcome of each step; `model` is how a generator reads the clock."""
+    """Returns the outcome of each step; `model` says how a generator reads the clock."""
     generator = Reference(Options.read(options_from_texts(given)))
     one_reading_a_run = model.pop("one_reading_a_run", False)
     held, outcomes = 0, []
@@ -766,7 +766,7 @@ def scripts() -> Iterator[Case]:
                 raise AssertionError(f"script {name} depends on how often the clock is read")
         assert "clock" in steps[0], name
         for step, following in itertools.pairwise(steps):
-            # The time of a clock that moved is not defined.
+            # The time of a clock that has moved is not defined.
             assert "until" not in step or "clock" in following, name
         yield {
             "name": name,

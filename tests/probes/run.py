@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The duplicate probes: situations in which ID generators repeat IDs, tried on any generator.
+"""The duplicate probes: situations in which ID generators repeat IDs, for any generator.
 
     python3 tests/probes/run.py --adapter ./my-adapter
     python3 tests/probes/run.py --language python --only fork --json
 
-An adapter is a command that takes a situation, makes it happen, and prints the IDs;
-docs/probes.md says how to write one. --language takes an adapter of this repository; those for
-rust, c, go and java must first be built with tests/probes/build.sh. The exit status is 0 if no
-ID came twice, 1 if one did, and 2 if an adapter failed or an argument is wrong.
+An adapter is a command that takes a situation, makes it happen, and prints the IDs; docs/probes.md
+explains how to write one. --language uses an adapter of this repository; those for rust, c, go and
+java must first be built with tests/probes/build.sh. The exit status is 0 if no ID was repeated, 1
+if one was, and 2 if an adapter failed or an argument is wrong.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ LANGUAGES = {
     "php": ["php", str(HERE / "adapters/php/polyflake_adapter.php")],
 }
 
-# What an adapter's exit status means.
+# The meaning of an adapter's exit status.
 DONE, REFUSED, UNSUPPORTED = 0, 3, 4
-# Errors that say nothing about repeats: the generator was not built at all.
+# Errors that are unrelated to repeats, because the generator was not even built.
 MISUSED = {"invalid_option", "invalid_layout", "unknown_layout", "invalid_node"}
 
 FAKETIME = (
@@ -54,7 +54,7 @@ FAKETIME = (
 )
 
 
-# How many processes of a fleet run at once.
+# The number of processes of a fleet that run at the same time.
 AT_ONCE = 4
 # Fewer IDs would show little.
 FEWEST = 100
