@@ -1,7 +1,7 @@
 """The situations of the duplicate probes, for any generator that Python can call.
 
-An adapter passes `run` a function that builds a generator: something to call for one ID.
-docs/probes.md has a complete one.
+An adapter passes `run` a function that builds a generator: a callable that returns one ID.
+docs/probes.md has a complete example.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MISTAKES = (AttributeError, ImportError, NameError, TypeError)
 
 
 class Probe(NamedTuple):
-    """What the runner asks for, and the options for the generator."""
+    """The runner's request, and the options for the generator."""
 
     situation: str
     n: int = 1
@@ -64,7 +64,7 @@ def say_refused(name: str) -> None:
 
 
 class Part:
-    """The IDs that one thread or process took, and the error that ended it, if one did."""
+    """The IDs that one thread or process took, and the error that stopped it, if any."""
 
     def __init__(self) -> None:
         self.ids: list[int] = []
@@ -83,7 +83,7 @@ class Part:
 
 
 def print_ids(ids: Iterable[int]) -> None:
-    """In one write, since other processes may print to the same file."""
+    """Prints with a single write, since other processes may print to the same file."""
     text = memoryview("".join(f"{id_}\n" for id_ in ids).encode())
     while text:
         text = text[os.write(1, text) :]
@@ -118,7 +118,7 @@ def threads(build: Build, probe: Probe) -> int:
 
 
 def worker_threads(build: Build, probe: Probe) -> int:
-    """Each thread has its own generator, all for one node."""
+    """Each thread has a separate generator, all for the same node."""
     return finish(in_threads([lambda: build(probe)] * probe.parts, probe.n))
 
 
@@ -129,7 +129,7 @@ def fork(build: Build, probe: Probe) -> int:
 
 
 def fork_new(build: Build, probe: Probe) -> int:
-    """The children build their own, for the parent's node."""
+    """The children build separate generators for the parent's node."""
     return forked(build(probe), lambda: build(probe), probe)
 
 
@@ -158,7 +158,7 @@ def rollback(build: Build, probe: Probe) -> int:
     next_id = build(probe)
     began = time.monotonic()
     before = Part().take(lambda: next_id, probe.n - 1)
-    # Wait, so that the step leads back to when the first IDs were made. Not with time.sleep, which
+    # Wait, so that the step leads back to the time of the first IDs. Not with time.sleep, which
     # libfaketime breaks.
     select.select([], [], [], max(0, began + probe.behind_ms / 1000 - time.monotonic()))
     last = Part().take(lambda: next_id, 1)
@@ -172,22 +172,22 @@ def exhaustion(build: Build, probe: Probe) -> int:
 
 
 def restart(build: Build, probe: Probe) -> int:
-    """Starts when the process before this one is done, as a restarted program would."""
+    """Starts when the previous process is done, as a restarted program would."""
     os.write(1, b"ready\n")
     sys.stdin.buffer.read()
     part = Part().take(lambda: build(probe), probe.n)
-    # Now the next one starts, within the same tick if possible.
+    # This starts the next one, within the same tick if possible.
     os.close(probe.gate)
     return finish([part])
 
 
 def per_call(build: Build, probe: Probe) -> int:
-    """A generator built for every ID, as in a function that handles one request."""
+    """Builds a generator for each ID, as a function that handles a single request would."""
     return finish([Part().take(lambda: lambda: build(probe)(), probe.n)])
 
 
 def fleet(build: Build, probe: Probe) -> int:
-    """One of several processes, none of which was given a node. The runner kills it."""
+    """One of several processes that were not given a node. The runner kills it."""
     status = finish([Part().take(lambda: build(probe), probe.n)])
     if status == DONE:
         sys.stdin.buffer.read()
@@ -198,12 +198,12 @@ def fleet(build: Build, probe: Probe) -> int:
 
 
 def worker_number() -> int:
-    """A number that no other worker of the server ever has: gunicorn.conf.py sets it."""
+    """A number that no other worker of the server ever gets: gunicorn.conf.py sets it."""
     return int(os.environ["WORKER_NUMBER"])
 
 
 def application(adapter: str) -> Callable[[dict[str, str], Callable[..., Any]], list[bytes]]:
-    """The WSGI application: a request takes as many IDs as its path says."""
+    """The WSGI application. The path of a request is the number of IDs to take."""
     build: Build = importlib.import_module(adapter).build
     probe = parse(os.environ["PROBE"].split("\n"))
     # gunicorn's master loads the application here, before it forks its workers.
@@ -225,7 +225,7 @@ def application(adapter: str) -> Callable[[dict[str, str], Callable[..., Any]], 
 
 
 def wait_for_the_others(workers: int) -> None:
-    """Each worker holds its first request until all have one, or one could answer all."""
+    """Makes each worker hold its first request until all have one, or one could answer all."""
     here = Path.cwd()  # the server's folder
     (here / f"worker-{os.getpid()}").touch()
     while len(list(here.glob("worker-*"))) < workers:
@@ -239,7 +239,7 @@ class UnixConnection(HTTPConnection):
 
 
 def is_listening(address: str) -> bool:
-    """Whether a server takes connections: its socket exists a little earlier."""
+    """Returns true if a server accepts connections. Its socket exists slightly earlier."""
     with socket(AF_UNIX, SOCK_STREAM) as client:
         return client.connect_ex(address) == 0
 
@@ -279,7 +279,7 @@ def prefork(_: Build, probe: Probe) -> int:
 
 def ask(address: str, probe: Probe) -> list[Part]:
     total = probe.parts * probe.n
-    # At least one for each worker.
+    # At least one request per worker.
     size = min(IDS_PER_REQUEST, probe.n)
     sizes = [min(size, total - at) for at in range(0, total, size)]
 
@@ -313,7 +313,7 @@ SITUATIONS: dict[str, Callable[[Build, Probe], int]] = {
 
 
 def run(build: Build) -> NoReturn:
-    """The adapter's main: runs the situation that the command line names."""
+    """The adapter's main function: runs the situation named on the command line."""
     probe = parse(sys.argv[1:])
     if probe.situation not in SITUATIONS:
         unsupported(f"unknown situation: {probe.situation}")
