@@ -1,6 +1,6 @@
-"""Makes docs/recipes.md, the recipes as a page of the guide, from the table in recipes/README.md.
+"""Writes docs/recipes.md, the guide's page on recipes, from the table in recipes/README.md.
 
-tests/make_recipes.py [--check]        --check only says whether the page is what it would be
+tests/make_recipes.py [--check]        --check only checks that the page is up to date
 """
 
 from __future__ import annotations

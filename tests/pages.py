@@ -13,7 +13,7 @@ from markdown_it.token import Token
 from mdit_py_plugins.anchors import anchors_plugin
 
 ROOT = Path(__file__).resolve().parents[1]
-# What GitHub and mdBook agree on.
+# The features that GitHub and mdBook share.
 PARSER = MarkdownIt("commonmark").enable("table").use(anchors_plugin, max_level=6)
 
 
@@ -23,7 +23,7 @@ class Block:
 
     page: Page
     line: int
-    """The line of its opening fence, from 1."""
+    """The line of the opening fence, counted from 1."""
     info: str
     text: str
 
@@ -58,7 +58,7 @@ class Page:
 
     @cached_property
     def inline(self) -> list[Token]:
-        """What is within paragraphs, headings and cells: text, code, links."""
+        """The contents of paragraphs, headings and cells: text, code, links."""
         return [child for token in self.tokens for child in token.children or []]
 
     @cached_property
@@ -81,7 +81,7 @@ class Page:
 
     @cached_property
     def links(self) -> list[str]:
-        """Where links lead and images are, as written."""
+        """The targets of links and images, as written."""
         hrefs = [child.attrGet("href") or child.attrGet("src") for child in self.inline]
         return [str(href) for href in hrefs if href is not None]
 
@@ -106,7 +106,7 @@ class Page:
                 lines[-1].append(token.content)
 
     def table(self, *head: str) -> Table:
-        """The one table whose first columns have these heads."""
+        """The only table whose first columns have these headings."""
         found = [table for table in self.tables if tuple(table.head[: len(head)]) == head]
         assert len(found) == 1, f"{self}: {len(found)} tables begin with {head}"
         return found[0]
@@ -114,12 +114,12 @@ class Page:
 
 @cache
 def page(path: str | Path) -> Page:
-    """The one at a path from the root, or an absolute one. Parsed once."""
+    """The page at a path relative to the root, or at an absolute path. Parsed once."""
     return Page((ROOT / path).resolve())
 
 
 def every_page() -> list[Page]:
-    """All Markdown files that git knows, or would."""
+    """All Markdown files that git tracks or would track."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     paths = (ROOT / name for name in listed.stdout.splitlines())

@@ -1,9 +1,9 @@
-"""The reference: Polyflake in plain Python integers, written to be read, not to be fast.
+"""The reference: Polyflake in plain Python integers, optimized for readability, not for speed.
 
-It shares no code with the core. make_vectors.py uses it to make tests/vectors.json, the file that
-every language runs, and the property tests compare with it.
+It shares no code with the core. make_vectors.py uses it to write tests/vectors.json, which every
+language runs, and the property tests compare with it.
 
-Python's integers do not wrap or overflow, so every bound is written out where it applies.
+Python's integers do not wrap or overflow, so every bound is explicit.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ERRORS = {
 
 
 class Refused(Exception):
-    """Every error of the reference: one of ERRORS, with the values it carries."""
+    """Any error of the reference: one of ERRORS, with its values."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ Node = int | Mapping[str, int] | None
 
 @dataclass(frozen=True)
 class Field:
-    """A field and its place in the ID; `id & mask` picks its bits."""
+    """A field and its position in the ID; `id & mask` selects its bits."""
 
     name: str
     bits: int
@@ -134,7 +134,7 @@ class Layout:
 
     @staticmethod
     def read(given: str) -> Layout:
-        """Reads a preset's name or a layout text, which has any of : | @ /."""
+        """Reads a preset's name or a layout text, which contains any of : | @ /."""
         if any(mark in given for mark in ":|@/"):
             return Layout.parse(given)
         if given not in PRESETS:
@@ -357,12 +357,12 @@ FORMATS = {
     "base36": TextFormat(DIGITS + LOWER, 13, dict(zip(UPPER, LOWER, strict=True))),
     "base58": TextFormat("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz", 11, {}),
     "base62": TextFormat(DIGITS + UPPER + LOWER, 11, {}, fixed_width=True),
-    # Not digits of one base: see _uuid and _from_uuid.
+    # These are not digits of a single base: see _uuid and _from_uuid.
     "uuid": TextFormat(
         DIGITS + "abcdef", 36, dict(zip("ABCDEF", "abcdef", strict=True)), fixed_width=True
     ),
-    # Typed from https://github.com/bwmarrin/snowflake/blob/v0.3.0/snowflake.go, which has no text
-    # for numbers past 2^63.
+    # Transcribed from https://github.com/bwmarrin/snowflake/blob/v0.3.0/snowflake.go, which writes
+    # no numbers past 2^63.
     "bwmarrin-base32": TextFormat("ybndrfg8ejkmcpqxot1uwisza345h769", 13, {}),
     "bwmarrin-base58": TextFormat(
         "123456789abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ", 11, {}
@@ -399,7 +399,7 @@ def parse_id(text: str, format_: str) -> int:
 
 
 def _uuid(id_: int) -> str:
-    """An ID as a UUID of version 8: in the highest bits that are free, with 0 in the others."""
+    """An ID as a UUID of version 8: in the highest free bits, with 0 in the others."""
     custom_a, rest = divmod(id_, 2**16)
     custom_b, rest = divmod(rest, 2**4)
     custom_c = rest << 58
@@ -413,7 +413,7 @@ def _from_uuid(text: str) -> int:
     lower = "".join(how.also.get(character, character) for character in text)
     tail = _uuid(0)
     for position in range(1, len(lower) + 1):
-        # Whether an ID's UUID begins so.
+        # Check that some ID's UUID begins with these characters.
         whole = lower[:position] + tail[position:]
         if not re.fullmatch("[0-9a-f-]{36}", whole) or _uuid(_bits_of_uuid(whole)) != whole:
             raise Refused("invalid_id", "no ID's UUID begins so", position=position)
@@ -423,7 +423,7 @@ def _from_uuid(text: str) -> int:
 
 
 def _bits_of_uuid(text: str) -> int:
-    """The bits that an ID has in a UUID."""
+    """The bits of a UUID that hold the ID."""
     number = int(text.replace("-", ""), 16)
     above_version, above_variant = number >> 80, number >> 64 & 0xFFF
     return (above_version << 16 | above_variant << 4 | number >> 58 & 0xF) & U64
@@ -440,7 +440,7 @@ def _text_format(format_: str) -> TextFormat:
 
 @dataclass(frozen=True)
 class Options:
-    """Valid options; `read` makes them from the values of a typed language."""
+    """Valid options; `read` creates them from the values of a typed language."""
 
     layout: Layout
     node: int
@@ -477,7 +477,7 @@ MS_OPTIONS = ("max_backward_ms", "max_ahead_ms", "max_wait_ms")
 
 
 def options_from_texts(texts: Mapping[str, Any]) -> dict[str, Any]:
-    """The option texts of the vectors as values of a typed language."""
+    """Converts the option texts of the vectors into values of a typed language."""
     values: dict[str, Any] = {}
     for name, text in texts.items():
         if name == "node_text":
@@ -512,17 +512,17 @@ def parse_node_text(text: str) -> Node:
 
 
 def mix(z: int) -> int:
-    """SplitMix64's output function."""
+    """The output function of SplitMix64."""
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & U64
     z = (z ^ z >> 27) * 0x94D049BB133111EB & U64
     return z ^ z >> 31
 
 
 class ScriptClock:
-    """A clock that stays at a value; with `until`, each reading after the first moves it.
+    """A clock that stands still, or with `until` is moved by each reading after the first.
 
-    `stride` and `skip` are for checking that a script does not depend on how often it is read:
-    `stride` makes that many moves at once, `skip` that many readings before the first.
+    With `stride` and `skip`, a script can be checked not to depend on how often the clock is read:
+    `stride` makes that many moves at once, `skip` makes that many readings before the first.
     """
 
     def __init__(
@@ -541,12 +541,12 @@ class ScriptClock:
 
     @property
     def has_stopped(self) -> bool:
-        """Whether waiting is useless."""
+        """True if waiting is useless."""
         return self.value == self.until
 
 
 class Reference:
-    """One caller on one cursor, with its own clock."""
+    """A single caller on a cursor, with a separate clock."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -565,7 +565,7 @@ class Reference:
         return mix(tick ^ (self.options.node << 48 & U64)) % quarter
 
     def try_next_id(self, clock_ms: int) -> int:
-        """One pass of the rule with one reading of the clock."""
+        """Applies the rule once, with one reading of the clock."""
         layout, ahead = self.layout, self.ahead
         sequence_bits, epoch_ms, tick_ms = layout.sequence.bits, layout.epoch_ms, layout.tick_ms
         now = layout.tick_at(clock_ms)
@@ -613,7 +613,7 @@ class Reference:
         )
 
     def next_id(self, clock: ScriptClock) -> int:
-        """Waits as long as the clock moves; if it has stopped, `max_wait_ms` runs out."""
+        """Waits as long as the clock moves; when it has stopped, `max_wait_ms` runs out."""
         return self._next_id(clock, clock.read())
 
     def _next_id(self, clock: ScriptClock, clock_ms: int) -> int:
