@@ -1,6 +1,6 @@
-"""The reference of public IDs, with the AES of pyca/cryptography, which is OpenSSL's.
+"""The reference for public IDs, which uses OpenSSL's AES through pyca/cryptography.
 
-It shares no code with the core, which has another AES. vector_public_ids.py has the cases.
+It shares no code with the core, which uses a different AES. The cases are in vector_public_ids.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The duplicate probes on Polyflake in every language, and proof that the probes can fail."""
+"""The duplicate probes on Polyflake in every language, and evidence that the probes can fail."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ SITUATIONS = {situation.name: situation for situation in run.SITUATIONS}
 
 
 class Expected(NamedTuple):
-    """How many parts took IDs (`None`: all), and how often which error occurred."""
+    """How many parts took IDs (`None`: all), and how often each error occurred."""
 
     parts: int | None
     refused: dict[str, int]
-    # How many more IDs may come: what is not promised is not asserted.
+    # How many more IDs are acceptable: only promises are asserted.
     more: int = 0
 
 
 ALL = Expected(None, {})
 # The parent's IDs; both children failed.
 FORKED = Expected(1, {"forked": 2})
-# The IDs before the step, and those of the ms for which the reading before it may be kept: 4,096
-# per ms, and one ms may end during that time.
+# The IDs before the step, and those of the millisecond for which the reading before it may be kept:
+# 4,096 per ms, and one ms may end during that time.
 STEPPED = Expected(1, {"clock_moved_backwards": 1}, more=2 * 4096)
 # Every request failed: 4 workers x 1,000 IDs, 500 per request.
 SERVED_NONE = Expected(0, {"forked": 8})
@@ -71,7 +71,7 @@ SAME_EVERYWHERE: dict[str, Expected | str] = {
 }
 EXPECTED = {language: dict(SAME_EVERYWHERE) for language in run.LANGUAGES}
 EXPECTED["python"] |= {"prefork-one-node": SERVED_NONE}
-# What does not exist in a language, in the adapter's words.
+# Features that a language lacks, in the adapter's words.
 NO_SERVER = "has no prefork server"
 NO_FORK = "a Go program cannot fork"
 NO_JAVA_FORK = "a Java program cannot fork"
@@ -120,7 +120,7 @@ def has_php_fpm() -> bool:
 
 
 def missing(language: str, situation: str) -> str | None:
-    """The tool that is missing here, without asking the adapter."""
+    """Returns the tool that is missing here, without asking the adapter."""
     command: str = run.LANGUAGES[language][0]
     if language == "go" and shutil.which("go") is None:
         return "go"
@@ -145,14 +145,14 @@ def missing(language: str, situation: str) -> str | None:
     return None
 
 
-# That of the start, for programs that other threads start: pytest changes its own for every test.
+# The initial environment, for programs started by other threads: pytest changes its own per test.
 ENVIRONMENT = dict(os.environ)
 Outcomes = dict[str, dict[str, Any]]
 Running = dict[str, Future[Outcomes]]
 
 
 def outcomes_of(*arguments: str, environment: dict[str, str] | None = None) -> Outcomes:
-    """The JSON of run.py, by situation."""
+    """Runs run.py and returns its JSON, by situation."""
     answer = subprocess.run(
         [sys.executable, HERE / "run.py", "--json", "--timeout", "300", *arguments],
         capture_output=True,
@@ -164,19 +164,19 @@ def outcomes_of(*arguments: str, environment: dict[str, str] | None = None) -> O
     return {outcome["situation"]: outcome for outcome in outcomes}
 
 
-# Situations in which a state file makes it safe for processes to share a node.
+# Situations in which processes can safely share a node through a state file.
 WITH_STATE = [
     *("fork", "fork-new", "prefork-one-node", "restart", "restart-1ms", "rollback-5s", "fleet"),
 ]
 
-# There are more nodes than processes of a fleet that run at once, and fewer than all: the nodes of
-# killed ones are leased again.
+# More nodes than the processes of a fleet that run at once, but fewer than all of its processes, so
+# that the nodes of killed processes are leased again.
 FLEET = "ttl=3s&nodes=0-5&wait=240s"
 
 
 @contextmanager
 def redis(folder: Path) -> Iterator[int]:
-    """A server, and its port."""
+    """Starts a server and returns its port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
@@ -200,8 +200,8 @@ def redis(folder: Path) -> Iterator[int]:
 
 @pytest.fixture(scope="session")
 def all_ours(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The outcomes of each language: bare, with a state file, with leases in SQLite, and of fleets
-    with leases in SQLite and in Redis. Several at a time, since rollbacks and fleets mostly sleep.
+    """The outcomes for each language: bare, with a state file, with leases in SQLite, and for fleets
+    with leases in SQLite and in Redis. Several run at a time, since rollbacks and fleets mostly sleep.
     """
     scale = ["--scale", str(SCALE)]
     state = ["--option", "state={folder}/state", *(f"--only={name}" for name in WITH_STATE)]
@@ -288,7 +288,7 @@ def test_a_fleet_with_leases_in_redis(language: str, all_ours: dict[str, Running
 
 
 def test_a_fleet_on_one_node_repeats() -> None:
-    """Without leases: all its processes have node 7. It tries again, as for the textbook."""
+    """Without leases, all processes have node 7. Retries like the textbook's test."""
     options = ["--option", "node=7", "--option", "layout=cosid-second"]
     for _ in range(100):
         arguments = ("--language", "python", "--only", "fleet", *options)
@@ -302,13 +302,13 @@ def test_a_fleet_on_one_node_repeats() -> None:
 # The probes can fail ------------------------------------------------------------------------------
 
 
-# The option with which the textbook repeats IDs in a situation: by default a tick in which all that
-# happens falls, so that processes meet in it however busy the machine is.
+# The option with which the textbook repeats IDs in a situation. By default, a tick so long that the
+# whole situation happens in it, so that processes meet in it however busy the machine is.
 REPEATED = dict.fromkeys(SITUATIONS, "tick_ms=3600000") | {
     "threads": "pause=1",
     "exhaustion": "wrap=1",
     "restart": "borrow=1",
-    # The step leads back into an earlier tick.
+    # The step leads back to an earlier tick.
     "rollback-5s": "tick_ms=1000",
     "rollback-5ms": "tick_ms=1",
 }
@@ -316,7 +316,7 @@ REPEATED = dict.fromkeys(SITUATIONS, "tick_ms=3600000") | {
 
 @pytest.mark.parametrize(("situation", "option"), REPEATED.items())
 def test_the_textbook_repeats(situation: str, option: str) -> None:
-    """In every situation. It tries again: a tick may end, or a process sleep, in between."""
+    """Covers every situation. Retries, because a tick may end or a process may sleep in between."""
     if tool := missing("python", situation):
         pytest.skip(f"needs {tool}")
     for _ in range(100):
@@ -394,7 +394,7 @@ def test_an_adapter_that_does_not_end(adapter: Adapter, capsys: pytest.CaptureFi
 def test_a_restart_begins_when_the_previous_process_is_done(
     adapter: Adapter, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each process appends to one file after the one before it has done so."""
+    """Each process appends to a file after the previous one has done so."""
     code = """
 folder = sys.argv[-2].removeprefix("state=")
 print("ready", flush=True)

@@ -1,4 +1,4 @@
-"""The textbook Snowflake, which repeats IDs: it shows that the probes can fail.
+"""The textbook Snowflake, which repeats IDs and so shows that the probes can fail.
 
 Options: wrap=1 wraps a sequence that is used up, borrow=1 continues in the next tick before its
 time (both with 6 bits of sequence), pause=1 lets other threads run between reading and writing
@@ -20,7 +20,7 @@ class Textbook:
         self.wraps = "wrap" in probe.options
         self.borrows = "borrow" in probe.options
         self.pauses = "pause" in probe.options
-        # Enough for a tick, but for the options that are about too few.
+        # Enough for a tick, except for the options that test exhaustion.
         self.sequence_bits = 6 if self.wraps or self.borrows else 12 if self.tick_ms < 1000 else 22
         self.last = -1
         self.sequence = 0
