@@ -20,12 +20,12 @@ const (
 	unsupported = 4
 )
 
-// probe is what the runner asks for, and the options for the generator.
+// probe is the runner's request, with the options for the generator.
 type probe struct {
 	situation string
 	numbers   map[string]int
 	options   []polyflake.Option
-	// named are the options that were given.
+	// named has the names of the options that were given.
 	named map[string]bool
 }
 
@@ -64,7 +64,7 @@ func (p probe) build() (*polyflake.Snowflake, error) {
 	return polyflake.New(append(options, p.options...)...)
 }
 
-// part is the IDs that one goroutine took, and the error that ended it, if one did.
+// part holds the IDs that one goroutine took, and the error that stopped it, if any.
 type part struct {
 	ids []polyflake.ID
 	err error
@@ -110,7 +110,7 @@ func (t *part) finish() int {
 	return refused
 }
 
-// goroutines runs work in as many goroutines as there are parts, and prints what they took.
+// goroutines runs work in one goroutine per part, and prints the IDs that they took.
 func (p probe) goroutines(work func(*part)) int {
 	parts := make([]part, p.numbers["parts"])
 	var running sync.WaitGroup
@@ -129,8 +129,8 @@ func (p probe) goroutines(work func(*part)) int {
 	return status
 }
 
-// rollback has libfaketime set this program's clock from a file. That affects Polyflake, which asks the C library for
-// the time, but not Go's time.Now.
+// rollback uses libfaketime to step this program's clock through a file. This affects Polyflake, which asks
+// the C library for the time, but not Go's time.Now.
 func (p probe) rollback(ids *polyflake.Snowflake) int {
 	clock := os.Getenv("FAKETIME_TIMESTAMP_FILE")
 	if clock == "" {
@@ -140,7 +140,7 @@ func (p probe) rollback(ids *polyflake.Snowflake) int {
 	began := time.Now()
 	var t part
 	t.take(ids, p.numbers["n"]-1)
-	// Wait, so that the step leads back to when the first IDs were made.
+	// Wait, so that the step leads back to the time of the first IDs.
 	time.Sleep(behind - time.Since(began))
 	t.take(ids, 1)
 	must(os.WriteFile(clock, fmt.Appendf(nil, "-%f\n", behind.Seconds()), 0o600))
@@ -148,19 +148,19 @@ func (p probe) rollback(ids *polyflake.Snowflake) int {
 	return t.finish()
 }
 
-// restart starts when the process before this one is done, as a restarted program would.
+// restart starts when the previous process is done, as a restarted program would.
 func (p probe) restart() int {
 	fmt.Println("ready")
 	_, err := io.ReadAll(os.Stdin)
 	must(err)
 	var t part
 	t.takeFromNew(p, p.numbers["n"])
-	// Now the next one starts.
+	// This starts the next one.
 	must(os.NewFile(uintptr(p.numbers["gate"]), "gate").Close())
 	return t.finish()
 }
 
-// perCall builds a generator for every ID, as a function that handles one request does.
+// perCall builds a generator for each ID, as a function that handles a single request would.
 func (p probe) perCall() int {
 	var t part
 	for len(t.ids) < p.numbers["n"] && t.err == nil {
@@ -169,7 +169,7 @@ func (p probe) perCall() int {
 	return t.finish()
 }
 
-// fleet is one of several processes, none of which was given a node. The runner kills it.
+// fleet is one of several processes that were not given a node. The runner kills it.
 func (p probe) fleet() int {
 	if !p.named["lease"] && !p.named["node"] && !p.named["state"] {
 		return unsupportedFor("processes that have no node of their own need a lease")

@@ -14,7 +14,8 @@ async function build({ situation, tickMs, options }) {
   const ids = await Snowflake.open({
     // 64 IDs per tick, so that every language uses them up.
     layout: situation === "exhaustion" ? "yitter" : LAYOUTS[tickMs],
-    // As the README requires: each process has a different node, and worker threads share that of their process.
+    // As the README requires, each process has a different node, and worker threads share their process's
+    // node.
     ...(options.lease === undefined && { node: situation === "prefork" ? workerNumber() : 7 }),
     // On a busy machine a thread may wait long for its turn.
     maxWaitMs: 60_000,

@@ -1,6 +1,7 @@
 // The situations of the duplicate probes, for any generator that Node can call.
 //
-// An adapter passes `run` a function that builds a generator: something to call for one ID. See docs/probes.md.
+// An adapter passes `run` a function that builds a generator: a function that returns one ID. See
+// docs/probes.md.
 
 import cluster from "node:cluster";
 import { closeSync, readFileSync, writeFileSync, writeSync } from "node:fs";
@@ -12,7 +13,7 @@ const REFUSED = 3;
 const UNSUPPORTED = 4;
 const IDS_PER_REQUEST = 500;
 
-// What the runner asks for, and the options for the generator.
+// The runner's request, and the options for the generator.
 export function parse() {
   const [situation, ...given] = process.argv.slice(2);
   const options = Object.fromEntries(given.map((argument) => argument.split(/=(.*)/s, 2)));
@@ -28,7 +29,7 @@ export function parse() {
   };
 }
 
-// In a prefork server: a number that no other worker ever has.
+// In a prefork server, a number that no other worker ever gets.
 export function workerNumber() {
   return cluster.worker.id;
 }
@@ -38,7 +39,7 @@ export function unsupported(why) {
   process.exit(UNSUPPORTED);
 }
 
-// The IDs that one thread or process took, and the name of the error that ended it, if one did.
+// Takes IDs in one thread or process. Returns them, and the name of the error that stopped it, if any.
 async function take(build, n, part = { ids: [], refused: null }) {
   try {
     const nextId = await build();
@@ -63,7 +64,7 @@ function finish(...parts) {
   process.exit(parts.some(({ refused }) => refused) ? REFUSED : DONE);
 }
 
-// Each worker thread has its own generator, all for one node.
+// Each worker thread has a separate generator, all for the same node.
 async function workerThreads(_, { parts }) {
   const taking = Array.from({ length: parts }, () => {
     const worker = new Worker(process.argv[1], { argv: process.argv.slice(2) });
@@ -72,7 +73,7 @@ async function workerThreads(_, { parts }) {
   finish(...(await Promise.all(taking)));
 }
 
-// The clock is set back while the generator is in use: libfaketime reads it from a file.
+// The clock is set back while the generator is in use. libfaketime reads it from a file.
 async function rollback(build, { n, behindMs }) {
   const clock = process.env.FAKETIME_TIMESTAMP_FILE;
   if (clock === undefined) unsupported("needs libfaketime, which steps this program's clock");
@@ -82,7 +83,7 @@ async function rollback(build, { n, behindMs }) {
     nextId = await build();
     return nextId;
   }, n - 1);
-  // Wait, so that the step leads back to when the first IDs were made.
+  // Wait, so that the step leads back to the time of the first IDs.
   while (process.hrtime.bigint() < began + BigInt(behindMs) * 1_000_000n) {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
   }
@@ -91,29 +92,29 @@ async function rollback(build, { n, behindMs }) {
   finish(before, last, await take(() => nextId, n));
 }
 
-// More IDs than fit in the ticks that pass.
+// Takes more IDs than fit in the ticks that pass.
 async function exhaustion(build, { n }) {
   finish(await take(build, n));
 }
 
-// Starts when the process before this one is done, as a restarted program would.
+// Starts when the previous process is done, as a restarted program would.
 async function restart(build, { n, gate }) {
   writeSync(1, "ready\n");
   readFileSync(0);
   const part = await take(build, n);
-  // Now the next one starts.
+  // This starts the next one.
   closeSync(gate);
   finish(part);
 }
 
-// A generator built for every ID, as in a function that handles one request.
+// Builds a generator for each ID, as a function that handles a single request would.
 async function perCall(build, { n }) {
   const part = await take(build, 1);
   while (part.ids.length < n && !part.refused) await take(build, 1, part);
   finish(part);
 }
 
-// One of several processes, none of which was given a node. The runner kills it.
+// One of several processes that were not given a node. The runner kills it.
 async function fleet(build, { n }) {
   const part = await take(build, n);
   if (part.refused) finish(part);
@@ -121,7 +122,7 @@ async function fleet(build, { n }) {
   readFileSync(0);
 }
 
-// A server whose processes are a cluster's workers.
+// A server whose processes are the workers of a cluster.
 async function prefork(_, { n, parts }) {
   const workers = Array.from({ length: parts }, () => cluster.fork());
   const listening = workers.map((worker) => new Promise((resolve) => worker.on("listening", resolve)));
@@ -174,7 +175,7 @@ const SITUATIONS = {
   fleet,
 };
 
-// The adapter's main: runs the situation that the command line names.
+// The adapter's main function: runs the situation named on the command line.
 export async function run(build) {
   const probe = parse();
   const one = () => build(probe);
