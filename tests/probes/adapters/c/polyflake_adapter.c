@@ -12,13 +12,13 @@
 
 enum { DONE = 0, REFUSED = 3, UNSUPPORTED = 4, MAX_PARTS = 64 };
 
-/* What the runner asks for. */
+/* The runner's request. */
 static const char *situation;
 static size_t n = 1;
 static int parts = 1, behind_ms, tick_ms = 1, gate = -1;
 static char **arguments; /* options of the generator: in each a name, a null character and the value */
 
-/* The IDs that one thread or process took, and the status that ended it. */
+/* The IDs that one thread or process took, and the status of the last call. */
 struct part {
   polyflake_snowflake *snowflake;
   uint64_t *ids;
@@ -44,7 +44,7 @@ static const char *layout(void) {
   return tick_ms == 1 ? "twitter" : tick_ms == 10 ? "sonyflake" : "cosid-second";
 }
 
-/* Whether an option of the generator is on the command line. */
+/* Returns true if an option of the generator is on the command line. */
 static bool has(const char *name) {
   for (char **argument = arguments; *argument != NULL; argument++) {
     if (strcmp(*argument, name) == 0) {
@@ -54,7 +54,7 @@ static bool has(const char *name) {
   return false;
 }
 
-/* Builds a generator for node 7 or on a lease, with the options of the command line. */
+/* Builds a generator for node 7 or on a lease, with the options from the command line. */
 static polyflake_status build(polyflake_snowflake **snowflake) {
   polyflake_options *options = polyflake_options_new();
   polyflake_status status = polyflake_options_set(options, "layout", layout(), NULL);
@@ -95,7 +95,7 @@ static void *take_all(void *user) {
   return NULL;
 }
 
-/* In one write, since other processes may print to the same file. */
+/* Prints with a single write, since other processes may print to the same file. */
 static void print(int file, const char *text, size_t size) {
   if (write(file, text, size) != (ssize_t)size) {
     perror("write");
@@ -125,7 +125,7 @@ static int greater(int one, int other) {
   return one > other ? one : other;
 }
 
-/* Threads that share a generator, or have one each, for the same node. */
+/* Runs threads that share a generator, or that have a separate one each, for the same node. */
 static int threads(polyflake_snowflake *shared) {
   struct part each[MAX_PARTS];
   int status = DONE;
@@ -143,7 +143,7 @@ static int threads(polyflake_snowflake *shared) {
   return status;
 }
 
-/* The children use the parent's generator, or build their own for the same node. */
+/* The children use the parent's generator, or build separate ones for the same node. */
 static int forked(polyflake_snowflake *inherited, polyflake_snowflake *built) {
   struct part part = part_of(inherited, n);
   int status = DONE;
@@ -175,7 +175,7 @@ static int64_t monotonic_ms(void) {
   return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* libfaketime sets this program's clock from a file. */
+/* libfaketime steps this program's clock through a file. */
 static int rollback(polyflake_snowflake *snowflake) {
   const char *path = getenv("FAKETIME_TIMESTAMP_FILE");
   if (path == NULL) {
@@ -185,7 +185,7 @@ static int rollback(polyflake_snowflake *snowflake) {
   struct part part = part_of(snowflake, 2 * n);
   int64_t until = monotonic_ms() + behind_ms;
   take(&part, n - 1);
-  /* Wait, so that the step leads back to when the first IDs were made. */
+  /* Wait, so that the step leads back to the time of the first IDs. */
   while (monotonic_ms() < until) {
     usleep(1000);
   }
@@ -201,7 +201,7 @@ static int rollback(polyflake_snowflake *snowflake) {
   return finish(&part);
 }
 
-/* Starts when the process before this one is done, as a restarted program would. */
+/* Starts when the previous process is done, as a restarted program would. */
 static int restart(void) {
   struct part part = part_of(NULL, n);
   char byte;
@@ -215,7 +215,7 @@ static int restart(void) {
   return finish(&part);
 }
 
-/* A generator built for every ID, as in a function that handles one request. */
+/* Builds a generator for each ID, as a function that handles a single request would. */
 static int per_call(void) {
   struct part part = part_of(NULL, n);
   while (part.taken < n && part.status == POLYFLAKE_OK) {
@@ -226,7 +226,7 @@ static int per_call(void) {
   return finish(&part);
 }
 
-/* One of several processes, none of which was given a node. The runner kills it. */
+/* One of several processes that were not given a node. The runner kills it. */
 static int fleet(void) {
   struct part part = part_of(NULL, n);
   char byte;

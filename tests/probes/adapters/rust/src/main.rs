@@ -14,7 +14,7 @@ const DONE: i32 = 0;
 const REFUSED: i32 = 3;
 const UNSUPPORTED: i32 = 4;
 
-/// What the runner asks for, and the options for the generator.
+/// The runner's request, and the options for the generator.
 struct Probe {
     situation: String,
     n: usize,
@@ -76,7 +76,7 @@ impl Probe {
     }
 }
 
-/// The IDs that one thread or process took, and the error that ended it, if one did.
+/// The IDs that one thread or process took, and the error that stopped it, if any.
 #[derive(Default)]
 struct Part {
     ids: Vec<u64>,
@@ -103,7 +103,7 @@ impl Part {
         }
     }
 
-    /// In one write, as all output here, since other processes may print to the same file.
+    /// Prints with a single write, like all output here, since other processes may print to the same file.
     fn finish(&self) -> io::Result<i32> {
         let mut text = String::with_capacity(21 * self.ids.len());
         for id in &self.ids {
@@ -114,7 +114,7 @@ impl Part {
     }
 }
 
-/// In one write, which `eprintln!` is not.
+/// Prints with a single write, unlike `eprintln!`.
 fn say(line: &str) {
     io::stderr().write_all(line.as_bytes()).expect("stderr is a file");
 }
@@ -129,7 +129,7 @@ fn unsupported(why: &str) -> i32 {
     UNSUPPORTED
 }
 
-/// Threads that share a generator, or have one each, for the same node.
+/// Runs threads that share a generator, or that have a separate one each, for the same node.
 fn threads(probe: &Probe, shared: Option<&Snowflake>) -> io::Result<i32> {
     let together = Arc::new(Barrier::new(probe.parts));
     let parts: Vec<Part> = thread::scope(|scope| {
@@ -156,7 +156,7 @@ fn threads(probe: &Probe, shared: Option<&Snowflake>) -> io::Result<i32> {
     Ok(status)
 }
 
-/// The children use the parent's generator, or build their own for the same node.
+/// The children use the parent's generator, or build separate ones for the same node.
 fn forked(probe: &Probe, ids: &Snowflake, children_build: bool) -> io::Result<i32> {
     let mut parents = Part::default();
     parents.take(ids, 1);
@@ -172,7 +172,7 @@ fn forked(probe: &Probe, ids: &Snowflake, children_build: bool) -> io::Result<i3
                     part.take(ids, probe.n);
                 }
                 let status = part.finish().unwrap_or(1);
-                // SAFETY: it does not return.
+                // SAFETY: this does not return.
                 unsafe { libc::_exit(status) }
             }
             _ => {}
@@ -189,7 +189,7 @@ fn forked(probe: &Probe, ids: &Snowflake, children_build: bool) -> io::Result<i3
     Ok(status.max(parents.finish()?))
 }
 
-/// libfaketime sets this program's clock from a file.
+/// libfaketime steps this program's clock through a file.
 fn rollback(probe: &Probe, ids: &Snowflake) -> io::Result<i32> {
     let Some(clock) = std::env::var_os("FAKETIME_TIMESTAMP_FILE") else {
         return Ok(unsupported("needs libfaketime, which steps this program's clock"));
@@ -198,7 +198,7 @@ fn rollback(probe: &Probe, ids: &Snowflake) -> io::Result<i32> {
     let began = Instant::now();
     let mut part = Part::default();
     part.take(ids, probe.n - 1);
-    // Wait, so that the step leads back to when the first IDs were made.
+    // Wait, so that the step leads back to the time of the first IDs.
     thread::sleep(behind.saturating_sub(began.elapsed()));
     part.take(ids, 1);
     std::fs::write(clock, format!("-{}\n", behind.as_secs_f64()))?;
@@ -206,18 +206,19 @@ fn rollback(probe: &Probe, ids: &Snowflake) -> io::Result<i32> {
     part.finish()
 }
 
-/// Starts when the process before this one is done, as a restarted program would.
+/// Starts when the previous process is done, as a restarted program would.
 fn restart(probe: &Probe) -> io::Result<i32> {
     println!("ready");
     io::stdin().read_to_end(&mut Vec::new())?;
     let mut part = Part::default();
     part.take_from(probe.build(), probe.n);
-    // SAFETY: the runner gave it to this program, which uses it nowhere else. Now the next one starts.
+    // SAFETY: the runner gave this to the program, which uses it nowhere else. Closing it starts the next
+    // process.
     drop(unsafe { OwnedFd::from_raw_fd(probe.gate) });
     part.finish()
 }
 
-/// A generator built for every ID, as in a function that handles one request.
+/// Builds a generator for each ID, as a function that handles a single request would.
 fn per_call(probe: &Probe) -> io::Result<i32> {
     let mut part = Part::default();
     while part.ids.len() < probe.n && part.refused.is_none() {
@@ -226,7 +227,7 @@ fn per_call(probe: &Probe) -> io::Result<i32> {
     part.finish()
 }
 
-/// One of several processes, none of which was given a node. The runner kills it.
+/// One of several processes that were not given a node. The runner kills it.
 fn fleet(probe: &Probe) -> io::Result<i32> {
     if !["lease", "node", "state"].iter().any(|option| probe.has(option)) {
         return Ok(unsupported("processes that have no node of their own need a lease"));
