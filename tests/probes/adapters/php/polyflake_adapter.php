@@ -12,7 +12,7 @@ require __DIR__ . '/probe.php';
 function finish(Part ...$parts): int
 {
     foreach ($parts as $part) {
-        // In one write, since other processes may print to the same file.
+        // A single write, since other processes may print to the same file.
         fwrite(STDOUT, implode('', array_map(static fn (int $id): string => "$id\n", $part->ids)));
         if ($part->refused !== null) {
             fwrite(STDERR, "refused: $part->refused\n");
@@ -27,7 +27,7 @@ function unsupported(string $why): never
     exit(4);
 }
 
-/** The children use the parent's generator, or build their own for the same node. */
+/** The children use the parent's generator, or build separate ones for the same node. */
 function forked(Probe $probe, bool $childrenBuild): int
 {
     if (!function_exists('pcntl_fork')) {
@@ -50,7 +50,7 @@ function forked(Probe $probe, bool $childrenBuild): int
     return max($status, finish($parents));
 }
 
-/** The clock is set back while the generator is in use: libfaketime reads it from a file. */
+/** The clock is set back while the generator is in use. libfaketime reads it from a file. */
 function rollback(Probe $probe): int
 {
     $clock = getenv('FAKETIME_TIMESTAMP_FILE') ?: unsupported('needs libfaketime, which steps this program\'s clock');
@@ -61,7 +61,7 @@ function rollback(Probe $probe): int
     $part = new Part();
     $until = hrtime(true) + $probe->behindMs * 1_000_000;
     $part->take(static fn () => $ids, $probe->n - 1);
-    // Wait, so that the step leads back to when the first IDs were made.
+    // Wait, so that the step leads back to the time of the first IDs.
     while (hrtime(true) < $until) {
         usleep(1000);
     }
@@ -70,7 +70,7 @@ function rollback(Probe $probe): int
     return finish($part->take(static fn () => $ids, $probe->n));
 }
 
-/** Starts when the process before this one has ended, as a restarted program would. */
+/** Starts when the previous process has ended, as a restarted program would. */
 function restart(Probe $probe): int
 {
     fwrite(STDOUT, "ready\n");
@@ -78,7 +78,7 @@ function restart(Probe $probe): int
     return finish((new Part())->take($probe->build(...), $probe->n));
 }
 
-/** A generator built for every ID, as in a request. */
+/** Builds a generator for each ID, as a request would. */
 function perCall(Probe $probe): int
 {
     $part = new Part();
@@ -88,7 +88,7 @@ function perCall(Probe $probe): int
     return finish($part);
 }
 
-/** One of several processes, none of which was given a node. The runner kills it. */
+/** One of several processes that were not given a node. The runner kills it. */
 function fleet(Probe $probe): int
 {
     if (array_intersect_key($probe->options, ['lease' => 0, 'node' => 0, 'state' => 0]) === []) {
@@ -101,7 +101,7 @@ function fleet(Probe $probe): int
     return $status;
 }
 
-/** A php-fpm that serves fpm.php, in a temporary folder. */
+/** Runs a php-fpm in a temporary folder, which serves fpm.php. */
 function prefork(Probe $probe): int
 {
     $names = 'php-fpm' . PHP_MAJOR_VERSION . '.' . PHP_MINOR_VERSION . ' php-fpm';
@@ -134,7 +134,7 @@ function prefork(Probe $probe): int
     $command = [$fpm, '-F', '-y', "$folder/fpm.conf", '-d', 'ffi.enable=true', ...$root];
     $server = proc_open($command, [1 => $log, 2 => $log], $pipes) ?: exit(1);
     try {
-        // Its socket exists a little before it takes connections.
+        // The socket exists slightly before the server accepts connections.
         while (@stream_socket_client("unix://$folder/socket") === false) {
             if (!proc_get_status($server)['running']) {
                 throw new RuntimeException('php-fpm did not start: ' . file_get_contents("$folder/log"));
@@ -150,7 +150,7 @@ function prefork(Probe $probe): int
     }
 }
 
-/** @return list<Part> the answers to the requests, of which two run at once for each worker */
+/** @return list<Part> the answers to the requests, two of which run at the same time for each worker */
 function ask(Probe $probe, string $folder): array
 {
     $requests = (int) ceil($probe->n * $probe->parts / $probe->idsPerRequest());

@@ -13,7 +13,7 @@ use Polyflake\Snowflake;
 require getenv('POLYFLAKE_PHP') ?: __DIR__ . '/../../../../bindings-c/php/autoload.php';
 require __DIR__ . '/../../../../bindings-c/php/examples/fpm/WorkerSlot.php';
 
-/** What the runner asks for, and the options for the generator. */
+/** The runner's request, and the options for the generator. */
 final class Probe
 {
     private const LAYOUTS = [1 => 'twitter', 10 => 'sonyflake', 1000 => 'cosid-second'];
@@ -39,7 +39,7 @@ final class Probe
         $this->parts = $given['parts'] ?? 1;
         $this->behindMs = $given['behind_ms'] ?? 0;
         $this->tickMs = $given['tick_ms'] ?? 1;
-        // PHP cannot close the gate, a file descriptor: the next process starts when this one ends.
+        // PHP cannot close the gate, which is a file descriptor. The next process starts when this one ends.
         unset($given['n'], $given['parts'], $given['behind_ms'], $given['tick_ms'], $given['gate']);
         $this->options = $given;
     }
@@ -57,7 +57,8 @@ final class Probe
             $options[lcfirst(str_replace('_', '', ucwords($name, '_')))] = $value;
         }
         if ($this->situation === 'rollback') {
-            // PHP loads libpolyflake with RTLD_DEEPBIND, which bypasses libfaketime; its effect shows in microtime.
+            // PHP loads libpolyflake with RTLD_DEEPBIND, which bypasses libfaketime, but microtime shows the
+            // changed time.
             $options['clock'] = static fn (): int => (int) (microtime(true) * 1000);
         }
         if (!isset($options['lease'])) {
@@ -71,14 +72,14 @@ final class Probe
         ]));
     }
 
-    /** As the README requires: each of php-fpm's workers has a different node. */
+    /** As the README requires, each php-fpm worker has a different node. */
     private static function ownNode(): int
     {
         return WorkerSlot::take(getenv('PROBE_FOLDER') . '/slots', slots: 32);
     }
 }
 
-/** The IDs that one process or request took, and the name of the error that ended it, if one did. */
+/** The IDs that one process or request took, and the name of the error that stopped it, if any. */
 final class Part
 {
     /** @param list<int> $ids */
