@@ -24,7 +24,7 @@ final class PolyflakeAdapter {
     private final String situation;
     private final Map<String, Integer> numbers =
             new HashMap<>(Map.of("n", 1, "parts", 1, "behind_ms", 0, "tick_ms", 1, "gate", -1));
-    /** For the generator. */
+    /** The options for the generator. */
     private final Map<String, String> options = new HashMap<>();
 
     private PolyflakeAdapter(String[] arguments) {
@@ -59,7 +59,7 @@ final class PolyflakeAdapter {
         return builder.build();
     }
 
-    /** The IDs that one thread took, and the error that ended it, if one did. */
+    /** The IDs that one thread took, and the error that stopped it, if any. */
     private static final class Part {
         private final List<Long> ids = new ArrayList<>();
         private PolyflakeException error;
@@ -99,7 +99,7 @@ final class PolyflakeAdapter {
         }
     }
 
-    /** Runs work in as many threads as there are parts, and prints what they took. */
+    /** Runs work in one thread per part, and prints the IDs that they took. */
     private int threads(Consumer<Part> work) throws InterruptedException {
         List<Part> parts = new ArrayList<>();
         List<Thread> running = new ArrayList<>();
@@ -114,7 +114,7 @@ final class PolyflakeAdapter {
         return parts.stream().mapToInt(Part::finish).max().orElse(DONE);
     }
 
-    /** libfaketime sets this program's clock from a file. */
+    /** libfaketime steps this program's clock through a file. */
     private int rollback(Snowflake ids) throws IOException, InterruptedException {
         String clock = System.getenv("FAKETIME_TIMESTAMP_FILE");
         if (clock == null) {
@@ -124,7 +124,7 @@ final class PolyflakeAdapter {
         long began = System.nanoTime();
         Part part = new Part();
         part.take(ids, numbers.get("n") - 1);
-        // The step is to lead back to when the first IDs were made.
+        // Wait, so that the step leads back to the time of the first IDs.
         long left = behindMs - (System.nanoTime() - began) / 1_000_000;
         if (left > 0) {
             Thread.sleep(left);
@@ -135,13 +135,13 @@ final class PolyflakeAdapter {
         return part.finish();
     }
 
-    /** Starts when the process before this one is done, as a restarted program would. */
+    /** Starts when the previous process is done, as a restarted program would. */
     private int restart() throws Throwable {
         System.out.println("ready");
         System.in.readAllBytes();
         Part part = new Part();
         part.takeFromNew(this, numbers.get("n"));
-        // Now the next one starts. Java itself cannot close a file descriptor.
+        // This starts the next one. Java itself cannot close a file descriptor.
         Linker linker = Linker.nativeLinker();
         int closed = (int) linker.downcallHandle(linker.defaultLookup().find("close").orElseThrow(),
                 FunctionDescriptor.of(ValueLayout.JAVA_INT, ValueLayout.JAVA_INT)).invokeExact((int) numbers.get("gate"));
@@ -151,7 +151,7 @@ final class PolyflakeAdapter {
         return part.finish();
     }
 
-    /** Builds a generator for every ID, as a function that handles one request does. */
+    /** Builds a generator for each ID, as a function that handles a single request would. */
     private int perCall() {
         Part part = new Part();
         while (part.ids.size() < numbers.get("n") && part.error == null) {
@@ -160,7 +160,7 @@ final class PolyflakeAdapter {
         return part.finish();
     }
 
-    /** One of several processes to which nobody gave a node. The runner kills it. */
+    /** One of several processes that were not given a node. The runner kills it. */
     private int fleet() throws IOException {
         if (List.of("lease", "node", "state").stream().noneMatch(options::containsKey)) {
             return unsupported("processes that have no node of their own need a lease");

@@ -1,7 +1,7 @@
 <?php
 
 /*
- * What php-fpm serves in the prefork probes: each request builds a generator, as PHP's requests do, and takes IDs.
+ * Served by php-fpm in the prefork probes. Each request builds a generator, as usual in PHP, and takes IDs.
  */
 
 declare(strict_types=1);
