@@ -340,7 +340,7 @@ impl Drop for LeaseUse {
     }
 }
 
-/// A leased node that is to be given back, from [`Snowflake::close_later`](crate::Snowflake::close_later).
+/// A leased node that will be given back, from [`Snowflake::close_later`](crate::Snowflake::close_later).
 /// Run it on a thread that may wait for the store. If it is dropped instead, the lease remains until its TTL
 /// has passed.
 #[doc(hidden)]

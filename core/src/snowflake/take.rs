@@ -92,7 +92,7 @@ impl<C: Clock> Snowflake<C> {
         // The clock is read first, so that this thread needs the cursor's cache line for as short as
         // possible. However, between the two steps another thread may use a later reading, and a reading may
         // have been cached. Anything that looks like a step back, an error or a wait is therefore checked
-        // once more, with the clock read again after the cursor.
+        // again, with the clock read after the cursor.
         let read = |now_ms: Result<i64, ClockError>| {
             // After `close`, the error is `closed`.
             now_ms.map_err(|error| self.check_open().err().unwrap_or(Stopped::Clock(error)))
