@@ -68,7 +68,7 @@ impl LeasedNode {
     }
 }
 
-/// Returns true if this process uses the node other than by this lease or by one that has ended.
+/// Returns true if this process uses the node in any way except through this lease or one that has ended.
 #[cfg(feature = "std")]
 pub(crate) fn is_used(key: &Key, lease: usize) -> bool {
     match Way::of(key).find(key).map(|entry| &entry.claim) {

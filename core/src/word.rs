@@ -164,7 +164,7 @@ impl<const N: usize> OwnedWord<N> {
 }
 
 impl OwnedWord {
-    /// Returns a character unchanged if it is easy to recognize, otherwise as its number, such as `\u{200b}`.
+    /// Returns printable ASCII unchanged, and any other character as its number, such as `\u{200b}`.
     pub(crate) fn escaped(character: char) -> Self {
         let mut escaped = Self::EMPTY;
         if character.is_ascii_graphic() || character == ' ' {

@@ -21,7 +21,7 @@ pub struct Stats {
     pub waits: u64,
     /// The number of times that the clock stepped back, whether tolerated or not.
     pub rollbacks: u64,
-    /// How many ms the last tick taken is ahead of the clock, or 0 if it is not ahead.
+    /// How far the last tick taken is ahead of the clock, in ms. 0 if it is not ahead.
     pub lead_ms: u64,
     /// The start of the last ID's tick, in Unix ms; `None` before the first ID.
     pub last_issued_ms: Option<u64>,
