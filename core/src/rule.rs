@@ -213,8 +213,8 @@ impl Rule {
         self.epoch_ms.saturating_add(tick.saturating_mul(self.tick_ms))
     }
 
-    /// Returns the cursor of a node when an earlier process may have used its ticks up to `now_ms`, plus
-    /// `ahead` more.
+    /// Returns the last slot that an earlier process may have used when the clock was at `now_ms`: the last
+    /// one in the furthest tick that `ahead` allows.
     #[inline(never)]
     pub(crate) fn used_up_to(&self, now_ms: i64) -> u64 {
         match self.tick_at(now_ms) {

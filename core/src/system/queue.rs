@@ -278,7 +278,7 @@ impl Others<'_> {
         self.places.iter().fold(0, |sum, place| sum.saturating_add(place.wanted()))
     }
 
-    /// Distributes a run, from its front, and returns the leader's share.
+    /// Distributes a run from the front, and returns the leader's share.
     pub(crate) fn share(mut self, taken: Taken) -> Taken {
         // If a call has left in the meantime, nobody takes its slots. The same applies in a child if the
         // clock, which was read in the meantime, has forked.
@@ -365,7 +365,7 @@ mod models {
 
     static ALIVE: portable_atomic::AtomicU64 = portable_atomic::AtomicU64::new(1);
 
-    /// Takes slots of a tick that has two, in order.
+    /// Takes the next slots. A tick has two.
     fn take(turn: &Turn, next: &AtomicU64) -> u64 {
         let others = turn.others();
         let count = (others.wanted() + 1).min(2);

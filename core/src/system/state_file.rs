@@ -55,8 +55,8 @@ const AHEAD_MS: i64 = 1000;
 /// How far ahead of the clock a cursor may be when its file is opened, unless the options allow more.
 const MAX_LEAD_MS: u64 = 60_000;
 
-/// How often to look for a file that others create and delete in the meantime. A dangling link is never
-/// found.
+/// The number of attempts to open or create a file that others create and delete in the meantime. With a
+/// dangling link, all attempts fail.
 const TRIES: usize = 8;
 
 const SIZE: usize = 4096;
