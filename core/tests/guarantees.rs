@@ -433,7 +433,7 @@ fn a_call_inside_a_waiting_call_does_not_wait_for_it() {
 
 #[test]
 fn layouts_that_split_the_bits_differently_are_separate_systems() {
-    // As the README says, nothing distinguishes these two.
+    // As the README says, nothing keeps these two from issuing the same IDs.
     let issued = |layout: &str, node: u64| {
         let options = Snowflake::builder().layout(layout).node(node).sequence_start(SequenceStart::Zero);
         options.build_with_clock(|| Ok(1_700_000_000_000)).unwrap().next_ids(1000).unwrap()

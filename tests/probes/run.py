@@ -192,7 +192,7 @@ def run_once(
 def run_in_turn(
     command: Sequence[str], folder: Path, environment: dict[str, str], limit: float, turns: int
 ) -> list[Ended]:
-    """Starts all processes, each of which takes its IDs as soon as the one before it is done.
+    """Starts all processes, each of which takes its IDs as soon as the previous one is done.
 
     Only a process holds the other end of the pipe that is the next one's standard input, and it is
     done when it closes that end or exits. This program is not involved, so the next one continues
@@ -240,7 +240,7 @@ def run_fleet(
     parts: int,
     n: int,
 ) -> list[Ended]:
-    """Keeps `AT_ONCE` processes running, until there were `parts` of them.
+    """Keeps `AT_ONCE` processes running until `parts` of them have been started.
 
     Each is killed (kill -9) as soon as it has printed its IDs, and another takes its place.
     """

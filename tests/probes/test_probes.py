@@ -201,7 +201,8 @@ def redis(folder: Path) -> Iterator[int]:
 @pytest.fixture(scope="session")
 def all_ours(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The outcomes for each language: bare, with a state file, with leases in SQLite, and of fleets
-    with leases in SQLite and in Redis. They run in parallel, since rollbacks and fleets mostly sleep.
+    with leases in SQLite and in Redis. They run in parallel, since rollbacks and fleets mostly
+    sleep.
     """
     scale = ["--scale", str(SCALE)]
     state = ["--option", "state={folder}/state", *(f"--only={name}" for name in WITH_STATE)]
