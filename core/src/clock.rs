@@ -39,7 +39,7 @@ pub trait Clock {
     ///
     /// # Errors
     ///
-    /// As for [`unix_ms`](Self::unix_ms).
+    /// The same as for [`unix_ms`](Self::unix_ms).
     fn unix_ms_uncached(&self) -> Result<i64, ClockError> {
         self.unix_ms()
     }

@@ -208,7 +208,7 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// As for [`min_id`](Self::min_id).
+    /// The same as for [`min_id`](Self::min_id).
     pub fn max_id(&self, time: impl Into<UnixTime>) -> Result<u64, Error> {
         self.needs_time_order()?;
         let ticks = self.ticks_at(time.into(), false)?;

@@ -194,7 +194,7 @@ impl<C: Clock> Snowflake<C> {
     ///
     /// # Errors
     ///
-    /// `sequence_exhausted` if this tick's sequence is used up, and those of `next_id`.
+    /// `sequence_exhausted` if this tick's sequence is used up, and the errors of `next_id`.
     #[inline]
     pub fn try_next_id(&self) -> Result<u64, Error> {
         self.poll_next_id().or_else(|blocked| self.try_next_id_after(blocked))
@@ -227,7 +227,7 @@ impl<C: Clock> Snowflake<C> {
     ///
     /// # Errors
     ///
-    /// As for [`next_id`](Self::next_id).
+    /// The same as for [`next_id`](Self::next_id).
     pub fn fill(&self, ids: &mut [u64]) -> Result<(), Error> {
         self.fill_with(ids, &mut ThreadWait::new())
     }
@@ -236,7 +236,7 @@ impl<C: Clock> Snowflake<C> {
     ///
     /// # Errors
     ///
-    /// As for [`fill`](Self::fill), and `invalid_option` for any other `n`.
+    /// The same as for [`fill`](Self::fill), plus `invalid_option` for any other `n`.
     pub fn next_ids(&self, n: impl Into<Number>) -> Result<std::vec::Vec<u64>, Error> {
         let mut ids = std::vec![0; batch_size(n)?];
         self.fill(&mut ids)?;
