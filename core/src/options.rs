@@ -126,7 +126,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// As for [`set`](Self::set).
+    /// The same as for [`set`](Self::set).
     pub fn set_camel_case(&mut self, name: &str, value: &str) -> Result<(), Error> {
         match NAMES.iter().copied().find(|option| camel_case(option).eq(name.chars())) {
             Some(option) => self.set(option, value),
@@ -206,7 +206,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// Those of [`Layout::compose`], and the first error of a chained setter.
+    /// The same as for [`Layout::compose`], and the first error of a chained setter.
     pub fn compose(&self, time: impl Into<UnixTime>, sequence: impl Into<Number>) -> Result<u64, Error> {
         if let Some(error) = self.error {
             return Err(error);
@@ -292,7 +292,8 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// As for [`set`](Self::set). Messages about other options show U+FFFD for bytes that are not UTF-8.
+    /// The same as for [`set`](Self::set). Messages about other options show U+FFFD for bytes that are not
+    /// UTF-8.
     pub fn set_os(&mut self, name: &str, value: &std::ffi::OsStr) -> Result<(), Error> {
         if name == STATE {
             self.state = Some(state_path(value.into())?);
@@ -350,7 +351,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// As for `build`.
+    /// The same as for `build`.
     #[doc(hidden)]
     pub fn lease_terms(&self) -> Result<Option<LeaseTerms>, Error> {
         let resolved = self.resolve()?;

@@ -107,7 +107,7 @@ impl PublicIds {
     ///
     /// # Errors
     ///
-    /// Those of [`new`](Self::new) and [`PublicIdKey::parse`].
+    /// The errors of [`new`](Self::new) and [`PublicIdKey::parse`].
     pub fn from_texts<T: AsRef<str>>(texts: &[T], prefix: &str) -> Result<Self, Error> {
         let mut keys = [const { None }; Self::MAX_KEYS];
         let mut places = keys.iter_mut();

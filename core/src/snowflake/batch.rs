@@ -70,7 +70,7 @@ impl<C: Clock> Snowflake<C> {
     ///
     /// # Errors
     ///
-    /// Those of `next_id`, or the error that interrupted the wait.
+    /// The same as for `next_id`, or the error that interrupted the wait.
     pub fn fill_with<W: Wait>(&self, ids: &mut [u64], wait: &mut W) -> Result<(), W::Error> {
         self.poll_fill(ids).or_else(|blocked| self.fill_after(ids, blocked, wait))
     }
