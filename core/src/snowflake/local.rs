@@ -79,7 +79,7 @@ impl<C> LocalSnowflake<C> {
     ///
     /// # Errors
     ///
-    /// As for [`Snowflake::decode`].
+    /// The same as for [`Snowflake::decode`].
     pub fn decode(&self, id: impl Into<Number>) -> Result<Decoded, Error> {
         self.ids.decode(id)
     }
@@ -169,7 +169,7 @@ impl<C: Clock> LocalSnowflake<C> {
     ///
     /// # Errors
     ///
-    /// As for [`Snowflake::try_next_id`].
+    /// The same as for [`Snowflake::try_next_id`].
     #[inline]
     pub fn try_next_id(&mut self) -> Result<u64, Error> {
         self.poll_next_id().or_else(|blocked| self.ids.try_next_id_after(blocked))
@@ -179,7 +179,7 @@ impl<C: Clock> LocalSnowflake<C> {
     ///
     /// # Errors
     ///
-    /// As for [`Snowflake::next_id_with`].
+    /// The same as for [`Snowflake::next_id_with`].
     #[inline]
     pub fn next_id_with<W: Wait>(&mut self, wait: &mut W) -> Result<u64, W::Error> {
         self.poll_next_id().or_else(|blocked| self.ids.next_id_after(blocked, wait))
@@ -189,7 +189,7 @@ impl<C: Clock> LocalSnowflake<C> {
     ///
     /// # Errors
     ///
-    /// As for [`Snowflake::fill_with`].
+    /// The same as for [`Snowflake::fill_with`].
     pub fn fill_with<W: Wait>(&mut self, ids: &mut [u64], wait: &mut W) -> Result<(), W::Error> {
         self.ids.fill_with(ids, wait)
     }
@@ -198,7 +198,7 @@ impl<C: Clock> LocalSnowflake<C> {
     ///
     /// # Errors
     ///
-    /// As for [`Snowflake::stats`].
+    /// The same as for [`Snowflake::stats`].
     pub fn stats(&self) -> Result<Stats, Error> {
         self.ids.stats()
     }
@@ -210,7 +210,7 @@ impl<C: Clock> LocalSnowflake<C> {
     ///
     /// # Errors
     ///
-    /// As for [`Snowflake::next_id`].
+    /// The same as for [`Snowflake::next_id`].
     #[inline]
     pub fn next_id(&mut self) -> Result<u64, Error> {
         self.next_id_with(&mut crate::system::ThreadWait::new())
@@ -220,7 +220,7 @@ impl<C: Clock> LocalSnowflake<C> {
     ///
     /// # Errors
     ///
-    /// As for [`Snowflake::fill`].
+    /// The same as for [`Snowflake::fill`].
     pub fn fill(&mut self, ids: &mut [u64]) -> Result<(), Error> {
         self.ids.fill(ids)
     }
@@ -229,7 +229,7 @@ impl<C: Clock> LocalSnowflake<C> {
     ///
     /// # Errors
     ///
-    /// As for [`Snowflake::next_ids`].
+    /// The same as for [`Snowflake::next_ids`].
     pub fn next_ids(&mut self, n: impl Into<Number>) -> Result<std::vec::Vec<u64>, Error> {
         self.ids.next_ids(n)
     }

@@ -45,7 +45,7 @@ impl<C: Clock> Snowflake<C> {
     ///
     /// # Errors
     ///
-    /// Those of `next_id`.
+    /// The same as for `next_id`.
     ///
     /// ```
     /// use polyflake::{Polled, Snowflake, Waiting};
@@ -86,7 +86,7 @@ impl<C: Clock> Snowflake<C> {
     ///
     /// # Errors
     ///
-    /// Those of `next_id`.
+    /// The same as for `next_id`.
     #[doc(hidden)]
     #[inline]
     pub fn next_id_now(&self) -> Result<u64, Error> {
@@ -99,7 +99,7 @@ impl<C: Clock> Snowflake<C> {
     ///
     /// # Errors
     ///
-    /// Those of `next_id`. The IDs already written are then lost.
+    /// The same as for `next_id`. The IDs already written are then lost.
     #[doc(hidden)]
     pub fn fill_now(&self, ids: &mut [u64]) -> Result<usize, Error> {
         match self.poll_fill(ids) {

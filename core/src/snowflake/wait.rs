@@ -25,7 +25,7 @@ impl<C: Clock> Snowflake<C> {
     ///
     /// # Errors
     ///
-    /// Those of `next_id`, or the error that interrupted the wait.
+    /// The same as for `next_id`, or the error that interrupted the wait.
     #[inline]
     pub fn next_id_with<W: Wait>(&self, wait: &mut W) -> Result<u64, W::Error> {
         self.poll_next_id().or_else(|blocked| self.next_id_after(blocked, wait))
