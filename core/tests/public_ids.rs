@@ -152,7 +152,7 @@ proptest! {
         prop_assert_eq!(error.code(), ErrorCode::InvalidId);
     }
 
-    /// A key comes back from its text.
+    /// The text of a key parses back to that key.
     #[test]
     fn keys_turn_back(number in 0..62_u8, bytes: [u8; 16]) {
         prop_assume!(bytes != [0; 16]);

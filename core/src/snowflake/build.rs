@@ -70,7 +70,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// Those of `build`.
+    /// The same as for `build`.
     #[cfg(feature = "alloc")]
     pub fn build_on<S: TimeSource, C: Clock>(
         &self,
@@ -94,7 +94,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// As for `build`.
+    /// The same as for `build`.
     #[cfg(feature = "std")]
     #[doc(hidden)]
     pub fn new_lease(&self, keeper: alloc::boxed::Box<dyn LeaseKeeper>) -> Result<&'static Lease, Error> {
@@ -106,7 +106,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// As for `build`.
+    /// The same as for `build`.
     #[cfg(feature = "std")]
     #[doc(hidden)]
     pub fn build_on_lease<S: TimeSource, C: Clock>(
