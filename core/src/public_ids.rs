@@ -7,8 +7,8 @@
 //!   text. The texts of consecutive IDs look unrelated. Equal IDs intentionally have equal texts. A text
 //!   reveals only this, its prefix and the number of its key.
 //! - Changing any bit of the text yields a different block, whose tag is correct with a probability of 2^-64,
-//!   so texts cannot be forged. A single block needs no mode, no nonce and no separate MAC. The number of the
-//!   key is outside the block. If it is changed, a different key decrypts the block, which again yields a
+//!   so nobody can alter a text. A single block needs no mode, no nonce and no separate MAC. The number of
+//!   the key is outside the block. If it is changed, a different key decrypts the block, which again yields a
 //!   random block. This is why two key numbers may not have the same key.
 //! - The cipher's key and the tag are derived from the caller's key with AES-CMAC, a pseudo-random function,
 //!   on messages with different beginnings. Neither reveals the other, and Polyflake can use the caller's key

@@ -38,8 +38,8 @@ impl<C: Clock> Snowflake<C> {
     /// Writes IDs to the front of `ids`, or returns what the call must wait for. All IDs from one poll have
     /// the same node.
     ///
-    /// `waited` is the real time since the call last took IDs, or `None` if it has not waited since then. In
-    /// the meantime, a leading thread may take IDs for this call, so `ids` must not be shorter at the next
+    /// `waited` is the real time since the call last took IDs, or `None` if it has not waited since then.
+    /// While the call waits, a leading thread may take IDs for it, so `ids` must not be shorter at the next
     /// poll, or some of these IDs are lost. If the disk write fails, the call is over, and the next one
     /// starts with a new `Waiting`.
     ///
