@@ -175,7 +175,7 @@ fn a_call_waits_for_the_keeper_and_a_batch_is_of_one_node() {
     let bound = test.now() + 100;
     assert!(test.lease.hold(1, bound - 100, bound));
     let batch = thread::scope(|scope| {
-        // More IDs than 100 ticks have.
+        // More IDs than fit in 100 ticks.
         let batch = scope.spawn(|| ids.next_ids(1_000_000).unwrap());
         while test.keeper.wakes.load(Ordering::SeqCst) == 0 {
             thread::yield_now();

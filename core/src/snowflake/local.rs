@@ -39,7 +39,7 @@ pub struct LocalSnowflake<C = BuiltinClock> {
     ids: Snowflake<C>,
     /// The last slot issued.
     issued: u64,
-    /// The last slot taken. It equals the cursor until other Snowflakes move that.
+    /// The last slot taken. It equals the cursor until other Snowflakes advance it.
     taken: u64,
     taken_in: &'static Process,
     /// The bits of the slots' node, at their positions.
