@@ -262,7 +262,7 @@ mod tests {
             .map(|cursor| ptr::from_ref(cursor).addr())
     }
 
-    /// Counts the entries that a look-up visits, instead of measuring time.
+    /// Counts the entries that a lookup visits, instead of measuring time.
     #[test]
     fn the_ways_to_many_nodes_are_short() {
         let layout = Layout::parse("timestamp:40|machine:16|sequence:8@0/1ms").unwrap();

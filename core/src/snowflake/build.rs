@@ -56,8 +56,8 @@ impl Options {
     /// # Errors
     ///
     /// - `invalid_layout`, `unknown_layout` or `invalid_node`.
-    /// - `invalid_option`, also if `max_ahead_ms` or `max_backward_ms` differ from the values with which the
-    ///   shared cursor was created, or if that cursor is in another state file, or in none.
+    /// - `invalid_option`, including when `max_ahead_ms` or `max_backward_ms` differ from the values with
+    ///   which the shared cursor was created, or when that cursor is in another state file, or in none.
     /// - `forked` for a node that the parent used before a fork, without a state file.
     /// - `state_file` if the file cannot be opened or belongs to another layout or node.
     #[cfg(feature = "std")]

@@ -21,7 +21,7 @@ use crate::system::StdTime;
 ///
 /// # Errors
 ///
-/// `state_file`, also if the file does not exist.
+/// `state_file`, including when the file does not exist.
 ///
 /// ```no_run
 /// polyflake::reset_state("/var/lib/app/polyflake.state")?;
