@@ -15,7 +15,7 @@ const RUNS_BASE: u128 = RUN_BASE as u128 * RUN_BASE as u128;
 /// Multiplying by this and by 2^-120 divides by 62^10.
 const RECIPROCAL: u128 = (1 << 120) / RUN_BASE as u128;
 
-/// Returns the digits of a number. The table look-ups may leak them to programs that share the processor's
+/// Returns the digits of a number. The table lookups may leak them to programs that share the processor's
 /// cache. This is harmless, because texts are public and a key is only written where it is created.
 pub(super) fn write(number: u128) -> [u8; DIGITS] {
     let (top, middle, bottom) = split(number);
