@@ -216,7 +216,7 @@ impl Plain<'_> {
     }
 }
 
-/// A clock that stands still where it is put, and fails if it has no time.
+/// A clock that stays at the time set by the test, and fails if no time is set.
 struct Held(Cell<Option<i64>>);
 
 impl Held {

@@ -65,7 +65,7 @@ impl<S: TimeSource> Clock for SteadyClock<S> {
     }
 }
 
-/// The arithmetic of [`SteadyClock`], which takes both times as arguments.
+/// The arithmetic of [`SteadyClock`], with both times as arguments.
 #[derive(Debug)]
 struct Slew {
     max_backward_ns: i64,

@@ -1,5 +1,5 @@
-//! The wall clock's millisecond, cached until the processor's counter shows that it may be over: 10 ns, while
-//! reading the clock takes 25.
+//! The wall clock's millisecond, cached until the processor's counter shows that it may be over. This takes
+//! 10 ns; reading the clock takes 25.
 //!
 //! A reading of the wall clock tells how much of its millisecond is left. Until the counter has advanced by
 //! that much, the millisecond is the same. Then the wall clock is read again, so a step of the clock shows
