@@ -30,7 +30,7 @@ pub struct Stats {
 }
 
 impl<C: Clock> Snowflake<C> {
-    /// Returns waits, lead and rollbacks, for an operator's graphs. Reads the clock once.
+    /// Returns the waits, lead and rollbacks, for an operator's graphs. Reads the clock once.
     ///
     /// # Errors
     ///

@@ -131,7 +131,7 @@ impl<C: Clock> Snowflake<C> {
                 let retry_at_ms = i64::try_from(retry_at_ms).unwrap_or(i64::MAX);
                 self.clock.until(now_ms, retry_at_ms)
             }
-            // The lease either answers within a millisecond or takes long. Leases need `std`.
+            // The lease either answers within a millisecond or takes a long time. Leases need `std`.
             Stopped::LeaseEnded if cfg!(feature = "std") && !self.has_lease_panicked() => {
                 let waited = waited.unwrap_or_default();
                 (waited / 8).clamp(Duration::from_millis(1), Turn::longest_pause())
