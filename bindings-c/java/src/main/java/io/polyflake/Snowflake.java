@@ -26,25 +26,29 @@ import java.util.stream.LongStream;
  * }
  * }</pre>
  *
- * <p>Any number of threads may use one: its IDs never repeat, and each is greater than every ID that was returned
- * before its call began. Make one, keep it, and share it. With a built-in clock, Snowflakes of one process share a
- * cursor, and so never repeat each other's IDs, if they have the same epoch and tick, the same positions and widths of
- * timestamp and sequence, and the same node bits in the same place, whatever their layouts are called. Layouts that
- * split the bits differently are separate systems, and their IDs may collide.
+ * <p>Any number of threads may use a Snowflake: its IDs never repeat, and each is greater than every ID that was
+ * returned before the call for it began. Create one Snowflake, keep it, and share it. With a built-in clock, Snowflakes
+ * of one process share a cursor, and so never repeat each other's IDs, if they have the same epoch and tick, the
+ * timestamp and the sequence at the same positions with the same widths, and the same node bits in the same place. The
+ * names of their layouts do not matter. Layouts that split the bits differently are separate systems, and their IDs may
+ * collide.
  *
  * <p>A virtual thread that waits for an ID leaves its carrier, and an interrupt ends the wait with a {@link
  * WaitInterruptedException}.
  *
- * <p>An ID is an unsigned number of 64 bits. Layouts of at most 63 bits, as almost all are, have only positive IDs; see
+ * <p>An ID is an unsigned number of 64 bits. Almost all layouts have at most 63 bits, and so only positive IDs. See
  * {@link Layout} for the others.
  */
 public final class Snowflake implements IdGenerator, AutoCloseable {
-    /** The most IDs that {@link #nextIds(int)} returns at once. {@link #fill(long[])} has no such limit. */
+    /** The largest batch that {@link #nextIds(int)} returns. {@link #fill(long[])} has no such limit. */
     public static final int MAX_BATCH = 1 << 24;
 
-    /** How many IDs a critical call takes: it must be short, since a garbage collection waits for its end. */
+    /**
+     * The number of IDs that one critical call takes. The call must be short, because a garbage collection waits for
+     * it.
+     */
     private static final int AT_ONCE = 4096;
-    /** The most IDs for which a call waits at once. */
+    /** The largest number of IDs that a call waits for at once. */
     private static final int MOST_AWAITED = 1 << 14;
 
     private final long address;
@@ -53,7 +57,9 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
     /** Null for a built-in clock. */
     private final CallersClock clock;
 
-    /** What a Snowflake owns outside the heap. The stub of its clock ends with the arena, after the Snowflake. */
+    /**
+     * The native memory that a Snowflake owns. The arena has the stub of the caller's clock and outlives the Snowflake.
+     */
     private record Owned(long address, Arena arena) implements Runnable {
         @Override
         public void run() {
@@ -75,25 +81,26 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
     /**
      * Returns a builder.
      *
-     * @return the builder, which has the default of every option; only the node has none
+     * @return the builder, with the default for every option except the node, which has none
      */
     public static Builder builder() {
         return new Builder();
     }
 
     /**
-     * Returns the next ID. If the tick's sequence is used up, waits for at most {@code maxWait} of real time.
+     * Returns the next ID. If the tick's sequence is used up, this waits for at most {@code maxWait}, measured in real
+     * time.
      *
      * @return the ID
-     * @throws SequenceExhaustedException if that was not enough
-     * @throws ClockMovedBackwardsException at once if the clock has stepped back by more than {@code maxBackward}; or
-     *     if it has by less, and waiting was not enough
+     * @throws SequenceExhaustedException if no ID became available in that time
+     * @throws ClockMovedBackwardsException at once if the clock has stepped back by more than {@code maxBackward};
+     *     after the wait if a smaller step back left no ID available in time
      * @throws TimeOutOfRangeException if the clock is before the layout's epoch or past its end
      * @throws ClockFailedException if the caller's clock threw an exception, which is the cause
      * @throws ForkedException in a child process, without a state file
      * @throws StateFileException if the state file can no longer be used
      * @throws LeaseLostException if the lease has expired, and was not renewed within {@code maxWait}
-     * @throws ClosedException after {@link #close()}, also if it came while the call waited
+     * @throws ClosedException after {@link #close()}, even if another thread closes the Snowflake while the call waits
      * @throws WaitInterruptedException if the thread was interrupted while the call waited
      */
     @Override
@@ -116,12 +123,13 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
             Detail detail = new Detail(arena);
             MemorySegment id = arena.allocate(JAVA_LONG);
             if (clock != null) {
+                requireStack();
                 check(Native.nextIdNow(address, id, detail.segment), detail);
                 if (id.get(JAVA_LONG, 0) != 0) {
                     return id.get(JAVA_LONG, 0);
                 }
             }
-            // The wait is counted already; and a call that fails, fails here.
+            // The wait has already been counted. If there is an error, this throws it.
             try (Waiting waiting = new Waiting(this, address, arena, detail)) {
                 waiting.await(1, id);
             }
@@ -132,13 +140,15 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
     /**
      * Returns the next ID without waiting.
      *
-     * @return the ID; empty if there is none now, because the tick's sequence is used up
-     * @throws PolyflakeException as {@link #nextId()}, at once, except {@link SequenceExhaustedException}
+     * @return the ID, or empty if the tick's sequence is used up
+     * @throws PolyflakeException at once, for the same reasons as {@link #nextId()} except {@link
+     *     SequenceExhaustedException}
      */
     public OptionalLong tryNextId() {
         try (Arena arena = Arena.ofConfined()) {
             Detail detail = new Detail(arena);
             MemorySegment id = arena.allocate(JAVA_LONG);
+            requireStack();
             check(Native.tryNextId(address, id, detail.segment), detail);
             return OptionalLong.of(id.get(JAVA_LONG, 0));
         } catch (SequenceExhaustedException none) {
@@ -149,14 +159,14 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Returns the next {@code n} IDs, each greater than the one before: much faster than {@code n} calls of {@link
-     * #nextId()}. Waits as {@code nextId()} does, for at most {@code maxWait} between two runs of IDs. If this throws,
-     * the IDs that were already taken are lost, never repeated.
+     * Returns the next {@code n} IDs, each greater than the one before. This is much faster than {@code n} calls to
+     * {@link #nextId()}. It waits as {@code nextId()} does, for at most {@code maxWait} between two runs of IDs. If
+     * this throws, the IDs that were already taken are lost, never repeated.
      *
      * @param n 1 to {@link #MAX_BATCH}
      * @return the IDs
-     * @throws InvalidOptionException for another {@code n}
-     * @throws PolyflakeException as {@link #nextId()}
+     * @throws InvalidOptionException if {@code n} is out of range
+     * @throws PolyflakeException for the same reasons as {@link #nextId()}
      */
     @Override
     public long[] nextIds(int n) {
@@ -176,22 +186,22 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Fills an array with the next IDs, as {@link #nextIds(int)}. If this throws, the contents of the array are
+     * Fills an array with the next IDs, like {@link #nextIds(int)}. If this throws, the contents of the array are
      * meaningless.
      *
      * @param ids the array, of any length
-     * @throws PolyflakeException as {@link #nextId()}
+     * @throws PolyflakeException for the same reasons as {@link #nextId()}
      */
     public void fill(long[] ids) {
         fill(MemorySegment.ofArray(Objects.requireNonNull(ids, "ids")));
     }
 
     /**
-     * Fills a segment with the next IDs, in the byte order of this machine, as {@link #fill(long[])}.
+     * Fills a segment with the next IDs, in native byte order, like {@link #fill(long[])}.
      *
-     * @param ids a segment, on the heap or not, whose size is a multiple of 8 bytes, and that is aligned to as many
-     * @throws IllegalArgumentException if the segment is read-only, or has another size or alignment
-     * @throws PolyflakeException as {@link #nextId()}
+     * @param ids a segment on or off the heap, aligned to 8 bytes, whose size is a multiple of 8 bytes
+     * @throws IllegalArgumentException if the segment is read-only or has the wrong size or alignment
+     * @throws PolyflakeException for the same reasons as {@link #nextId()}
      */
     public void fill(MemorySegment ids) {
         Objects.requireNonNull(ids, "ids");
@@ -237,6 +247,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
             MemorySegment room = arena.allocate(JAVA_LONG, Math.min(Filling.length(ids), MOST_AWAITED));
             do {
                 long n = Math.min(Filling.length(filling.room(MOST_AWAITED)), MOST_AWAITED);
+                requireStack();
                 check(Native.fillNow(address, n, room, count, detail.segment), detail);
                 long filled = count.get(JAVA_LONG, 0);
                 filling.put(room, filled);
@@ -271,7 +282,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Decodes an ID with this Snowflake's layout. Works after {@link #close()} too.
+     * Decodes an ID with this Snowflake's layout. This still works after {@link #close()}.
      *
      * @param id the ID
      * @return its parts
@@ -291,8 +302,9 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Returns all node bits together, the highest field first. With a lease it may change, when the lease was lost: it
-     * is the node of the last ID, or of the next one. Works after {@link #close()} too.
+     * Returns all node bits as one number, the highest field first. With a lease, the node may change after the lease
+     * is lost; this method then returns the node of the last ID or of the next one. It still works after {@link
+     * #close()}.
      *
      * @return the node
      */
@@ -308,9 +320,9 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Returns the lease. Works after {@link #close()} too.
+     * Returns the lease. This still works after {@link #close()}.
      *
-     * @return the lease; empty for a Snowflake without one
+     * @return the lease, or empty if the Snowflake has none
      */
     public Optional<Lease> lease() {
         try (Arena arena = Arena.ofConfined()) {
@@ -324,7 +336,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Reads counters for monitoring, and the clock once.
+     * Returns counters for monitoring. This reads the clock once.
      *
      * @return the counters
      * @throws ClockFailedException if the caller's clock threw an exception, which is the cause
@@ -335,6 +347,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         try (Arena arena = Arena.ofConfined()) {
             Detail detail = new Detail(arena);
             MemorySegment stats = Native.struct(arena, Stats.SIZE);
+            requireStack();
             check(Native.snowflakeStats(address, stats, detail.segment), detail);
             return Stats.of(stats);
         } finally {
@@ -344,11 +357,11 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
 
     /**
      * Closes the Snowflake. From then on, calls for an ID or for stats throw {@link ClosedException}, and so do calls
-     * that are waiting in other threads; a call that already has its IDs returns them. Other Snowflakes of the node are
-     * not affected. Closing again does nothing.
+     * that are waiting in other threads; a call that already has its IDs returns them. Other Snowflakes with the same
+     * node are not affected. Closing again does nothing.
      *
-     * <p>The last Snowflake on a lease gives its node back: it waits for the store, for at most a sixth of the ttl or 5
-     * s. Its memory is freed once nothing refers to the Snowflake, closed or not.
+     * <p>When the last Snowflake on a lease is closed, it gives the node back and waits for the store, for a sixth of
+     * the ttl but at most 5 s. A Snowflake's memory is freed once nothing refers to it, closed or not.
      */
     @Override
     public void close() {
@@ -363,7 +376,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         }
     }
 
-    /** Throws for a status other than OK, with what the clock threw as the cause. */
+    /** Throws if the status is not OK, with an exception from the clock as the cause. */
     void check(int status, Detail detail) {
         if (status != Native.OK) {
             throw detail.failure(status, clock == null ? null : clock.causeOf(status));
@@ -371,10 +384,10 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Sets the cursor of a state file back to the system clock. Use it when a wrong clock has moved the cursor far into
-     * the future. Stop the processes that use the file first: calls of any that still run throw {@link
-     * StateFileException} until they restart. The risk: IDs that were issued ahead of the clock are issued again when
-     * the clock gets there. A file whose cursor is not ahead of the clock is left unchanged.
+     * Moves a state file's cursor back to the time of the system clock. Use it when a wrong clock has moved the cursor
+     * far into the future. Stop the processes that use the file first: in any process that still runs, calls throw
+     * {@link StateFileException} until it restarts. IDs that were issued ahead of the clock are issued again when the
+     * clock reaches their time. A file whose cursor is not ahead of the clock is left unchanged.
      *
      * @param path the file
      * @throws StateFileException if the file does not exist or cannot be used
@@ -390,7 +403,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
     /**
      * Returns the version of the native library.
      *
-     * @return such as {@code 0.1.0}
+     * @return the version, such as {@code 0.1.0}
      */
     public static String libraryVersion() {
         return Native.version();
@@ -414,12 +427,12 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         private Builder() {}
 
         /**
-         * Sets an option by name, from text, for values that come from a configuration. Names and texts are the same in
-         * every language: layout, node, max_backward_ms, max_ahead_ms, max_wait_ms, sequence_start, clock, state and
-         * lease.
+         * Sets an option by name, from text. Use this for values from a configuration file. The names and values are
+         * the same in every language. The options are layout, node, max_backward_ms, max_ahead_ms, max_wait_ms,
+         * sequence_start, clock, state and lease.
          *
-         * @param name such as {@code node}
-         * @param value such as {@code datacenter=1,worker=7}
+         * @param name the option's name, such as {@code node}
+         * @param value its value, such as {@code datacenter=1,worker=7}
          * @return this
          */
         public Builder set(String name, String value) {
@@ -434,7 +447,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         /**
          * Sets the layout; the default is {@code twitter}.
          *
-         * @param nameOrText as {@link Layout#of(String)} takes it
+         * @param nameOrText a layout, as for {@link Layout#of(String)}
          * @return this
          */
         public Builder layout(String nameOrText) {
@@ -454,9 +467,9 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
 
         /**
          * Sets the node. No two processes may use one node at the same time, unless they share a state file. There is
-         * no default, because a default node is how duplicates happen.
+         * no default, because a default would be shared by processes and cause duplicates.
          *
-         * @param node all node bits together
+         * @param node all node bits as one number
          * @return this
          */
         public Builder node(long node) {
@@ -465,9 +478,9 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Sets the node by its fields, all of them.
+         * Sets the node from the values of all its fields.
          *
-         * @param fields such as {@code Map.of("datacenter", 1, "worker", 7)}
+         * @param fields the values by field name, such as {@code Map.of("datacenter", 1, "worker", 7)}
          * @return this
          */
         public Builder node(Map<String, ? extends Number> fields) {
@@ -478,8 +491,8 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         /**
          * Sets the node from text.
          *
-         * @param text such as {@code 7}, {@code datacenter=1,worker=7}, or {@code ordinal} or {@code ip}, which take it
-         *     from the host
+         * @param text the node, such as {@code 7} or {@code datacenter=1,worker=7}; or {@code ordinal} or {@code ip},
+         *     which derive the node from the host
          * @return this
          */
         public Builder node(String text) {
@@ -487,11 +500,11 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Sets how far the clock may step back while IDs are still issued, from the rest of the last tick. After a
-         * larger step back, calls throw {@link ClockMovedBackwardsException}. With zero, no step back of a tick or more
-         * is tolerated.
+         * Sets the largest step back of the clock that is tolerated. Within this limit, IDs are still issued from the
+         * rest of the last tick. After a larger step back, calls throw {@link ClockMovedBackwardsException}. With zero,
+         * no step back of a tick or more is tolerated.
          *
-         * @param longest whole ms; the default is 1 s
+         * @param longest a whole number of ms; the default is 1 s
          * @return this
          */
         public Builder maxBackward(Duration longest) {
@@ -502,7 +515,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         /**
          * Sets how far IDs may run ahead of the clock to serve a burst.
          *
-         * @param longest whole ms; the default is zero
+         * @param longest a whole number of ms; the default is zero
          * @return this
          */
         public Builder maxAhead(Duration longest) {
@@ -511,10 +524,10 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Sets the longest that {@link Snowflake#nextId()} waits, and a batch between two of its runs, in real time.
-         * With zero, calls never wait.
+         * Sets the longest time that {@link Snowflake#nextId()} waits, or that a batch waits between two runs, in real
+         * time. With zero, calls never wait.
          *
-         * @param longest whole ms; the default is a tick + 1 s
+         * @param longest a whole number of ms; the default is a tick plus 1 s
          * @return this
          */
         public Builder maxWait(Duration longest) {
@@ -523,7 +536,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Sets the first sequence number of a fresh tick.
+         * Sets the first sequence number of a new tick.
          *
          * @param start {@code spread} (the default), so that IDs issued slowly do not all end in the same bits, or
          *     {@code zero}
@@ -534,8 +547,9 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Hides steps back of the wall clock: while it is behind what was already seen, time advances at half the
-         * monotonic rate until the wall clock has caught up. This works within {@link #maxBackward(Duration)}.
+         * Hides backward steps of the wall clock: while the wall clock is behind the latest time already seen, time
+         * advances at half the monotonic rate until the wall clock catches up. A step back by more than {@link
+         * #maxBackward(Duration)} is not hidden.
          *
          * @return this
          */
@@ -544,13 +558,14 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Sets a clock of your own, such as {@link java.time.Clock#fixed}, for tests and simulations. The Snowflake
-         * then shares no cursor, unless it has a state file: another one with the same layout and node can repeat its
-         * IDs.
+         * Sets your own clock, such as {@link java.time.Clock#fixed}, for tests and simulations. Unless the Snowflake
+         * has a state file, it then shares no cursor, and another Snowflake with the same layout and node can repeat
+         * its IDs.
          *
-         * <p>A thread that asks for an ID reads the clock, and several may at once. If it throws an exception, the call
-         * throws {@link ClockFailedException} with that as its cause; an {@link Error} comes out of the call itself. A
-         * clock that refers to its own Snowflake keeps it in memory as long as the process runs.
+         * <p>The thread that asks for an ID reads the clock, and several threads may read it at once. If the clock
+         * throws an exception, the call throws {@link ClockFailedException} with that exception as its cause; an {@link
+         * Error} propagates unchanged. A clock that refers to its own Snowflake keeps the Snowflake in memory for as
+         * long as the process runs.
          *
          * @param clock the clock
          * @return this
@@ -561,8 +576,8 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Sets a state file. All processes of this host that name one file share the node, at the same time or one
-         * after another: a process that restarts, even after it was killed, continues after the last ID. The file is
+         * Sets a state file. All processes on this host that use the same file share the node, at the same time or one
+         * after another. A process that restarts, even after being killed, continues after the last ID. The file is
          * created if it does not exist, which takes about a second. It must be on a local file system.
          *
          * @param path the file
@@ -573,12 +588,12 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Leases the node from a store that all processes can reach. A node need not be given then, and narrows the
-         * choice if it is. While the store cannot be reached, IDs are issued up to the lease's bound; then calls throw
-         * {@link LeaseLostException}, until the store has renewed the lease or has given another node. {@link
-         * Snowflake#close()} gives the node back. What happens to leases is logged: see {@link LeaseEvents}.
+         * Leases the node from a store that all processes can reach. You need not set a node; if you do, it narrows the
+         * choice. While the store cannot be reached, IDs are issued up to the lease's bound; then calls throw {@link
+         * LeaseLostException}, until the store renews the lease or assigns another node. {@link Snowflake#close()}
+         * gives the node back. Lease events are logged: see {@link LeaseEvents}.
          *
-         * @param address such as {@code redis://host/0}
+         * @param address the store's address, such as {@code redis://host/0}
          * @return this
          */
         public Builder lease(String address) {
@@ -586,20 +601,21 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Builds the Snowflake. With a lease, waits for a node, for at most the address's wait (its ttl + 5 s, so 35 s
-         * by default); an interrupt ends that wait.
+         * Builds the Snowflake. With a lease, this waits for a node, for at most the {@code wait} in the store's
+         * address (by default the ttl plus 5 s, which makes 35 s). An interrupt ends the wait.
          *
          * @return the Snowflake
          * @throws InvalidLayoutException if the layout cannot work
          * @throws UnknownLayoutException if no preset has this name
          * @throws InvalidNodeException if the node is missing or does not fit the layout
          * @throws InvalidOptionException if another option is invalid; if maxBackward or maxAhead differ from those of
-         *     a shared cursor, or that cursor uses another state file or none; and for a lease with a state file or a
-         *     clock of your own
-         * @throws LeaseUnavailableException if no node is free to be leased, or the store cannot be reached
+         *     a shared cursor, or that cursor uses another state file or none; or if a lease is combined with a state
+         *     file or your own clock
+         * @throws LeaseUnavailableException if no node is free, or the store cannot be reached
          * @throws StateFileException if the state file cannot be used
-         * @throws ClockFailedException if your clock threw an exception, which is read here only for a state file
-         * @throws ForkedException for a node that the parent process used before a fork without a state file
+         * @throws ClockFailedException if your clock threw an exception; this method reads the clock only if there is a
+         *     state file
+         * @throws ForkedException if the parent process used the node before a fork, without a state file
          * @throws LibraryException if the native library cannot be used
          * @throws WaitInterruptedException if the thread was interrupted while the call waited for a node
          */
@@ -616,7 +632,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
             return made;
         }
 
-        /** A copy, since a thread may go on with it when this one has changed. */
+        /** Copies the builder, because another thread may still need these options after this builder has changed. */
         private Builder(Builder other) {
             settings.addAll(other.settings);
             clock = other.clock;
