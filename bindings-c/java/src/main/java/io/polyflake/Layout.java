@@ -17,8 +17,8 @@ import java.util.function.LongFunction;
 import java.util.stream.LongStream;
 
 /**
- * What the bits of an ID mean: its fields from the highest bit down, the epoch, and the length of a tick. Layouts
- * compare and print as their text. Any number of threads may use one.
+ * The meaning of an ID's bits: the fields from the highest bit down, the epoch, and the length of a tick. Layouts are
+ * compared and printed as text. Any number of threads may use a layout.
  *
  * <pre>{@code
  * Decoded message = Layout.of("discord").decode(175928847299117063L);
@@ -28,7 +28,7 @@ import java.util.stream.LongStream;
  *
  * <p>An ID is an unsigned number of 64 bits. Only layouts of 64 bits have IDs with the top bit set, which are negative
  * as a {@code long}: compare them with {@link Long#compareUnsigned(long, long)}, and print them with {@link
- * Long#toUnsignedString(long)}. So for masks, and for {@link #idsPerTick()}.
+ * Long#toUnsignedString(long)}. The same applies to masks and to {@link #idsPerTick()}.
  */
 public final class Layout {
     private final long address;
@@ -40,7 +40,7 @@ public final class Layout {
     private final Field sequence;
     private final long nodeMask;
 
-    /** {@code polyflake_layout_info}. */
+    /** Mirrors {@code polyflake_layout_info}. */
     private record Properties(long epochMs, long tickMs, long endsAtMs, long idsPerTick, long nodes, int totalBits,
             int timestampBits, int timestampShift, int sequenceBits, int sequenceShift, int nodeBits, int fieldCount) {
         static final long SIZE = 80;
@@ -82,11 +82,11 @@ public final class Layout {
      * Returns a layout.
      *
      * @param nameOrText the name of a preset, such as {@code discord}, or a text such as {@code
-     *     timestamp:41|worker:10|sequence:12@1288834974657/1ms}: FIELD:BITS joined by |, then @ and the epoch in Unix
-     *     ms, then / and the tick as Nms or Ns
+     *     timestamp:41|worker:10|sequence:12@1288834974657/1ms}, which consists of FIELD:BITS pairs joined by |, then @
+     *     and the epoch in Unix ms, then / and the tick as Nms or Ns
      * @return the layout
      * @throws UnknownLayoutException if no preset has this name
-     * @throws InvalidLayoutException for a layout that cannot work
+     * @throws InvalidLayoutException if the layout cannot work
      */
     public static Layout of(String nameOrText) {
         Objects.requireNonNull(nameOrText, "nameOrText");
@@ -107,14 +107,14 @@ public final class Layout {
         return LongStream.range(0, Native.presetCount()).mapToObj(Native::presetName).toList();
     }
 
-    /** The text of a layout that the library has. */
+    /** Returns the text of the native layout at this address. */
     static String textAt(long address, Arena arena, Detail detail) {
         MemorySegment room = arena.allocate(Native.LAYOUT_TEXT_SIZE);
         detail.check(Native.layoutText(address, room, detail.segment));
         return room.getString(0);
     }
 
-    /** Makes a call with the library's layout. */
+    /** Calls the function with the address of the native layout. */
     <T> T use(LongFunction<T> call) {
         try {
             return call.apply(address);
@@ -123,7 +123,7 @@ public final class Layout {
         }
     }
 
-    /** The bits of all node fields. */
+    /** Returns a mask of all node fields. */
     long nodeMask() {
         return nodeMask;
     }
@@ -131,7 +131,7 @@ public final class Layout {
     /**
      * Decodes an ID.
      *
-     * @param id the ID, as unsigned
+     * @param id the ID, read as an unsigned number
      * @return its parts
      * @throws InvalidIdException if the ID has bits outside the layout
      */
@@ -160,10 +160,10 @@ public final class Layout {
     }
 
     /**
-     * Builds an ID. Nothing prevents it from repeating an ID that was issued: it is for migrating rows and for tests.
+     * Builds an ID, which may repeat an ID that was issued. Use this to migrate rows, and in tests.
      *
-     * @param time rounded down to its tick
-     * @param node all node bits together; 0 for a layout without node fields
+     * @param time the time, which is rounded down to its tick
+     * @param node all node bits as one number, or 0 if the layout has no node fields
      * @param sequence the sequence number
      * @return the ID
      * @throws TimeOutOfRangeException if the time is outside the layout
@@ -175,13 +175,13 @@ public final class Layout {
     }
 
     /**
-     * Builds an ID, as {@link #compose(Instant, long, long)}.
+     * Builds an ID, like {@link #compose(Instant, long, long)}.
      *
-     * @param time rounded down to its tick
+     * @param time the time, which is rounded down to its tick
      * @param node the value of each node field
      * @param sequence the sequence number
      * @return the ID
-     * @throws PolyflakeException as {@link #compose(Instant, long, long)}
+     * @throws PolyflakeException for the same reasons as {@link #compose(Instant, long, long)}
      */
     public long compose(Instant time, Map<String, ? extends Number> node, long sequence) {
         return compose(time, Settings.node(node), sequence);
@@ -200,7 +200,7 @@ public final class Layout {
      *
      * @param time the instant
      * @return the ID
-     * @throws TimeOutOfRangeException if the layout has no ID for it
+     * @throws TimeOutOfRangeException if the layout has no such ID
      * @throws InvalidLayoutException if a node field is above the timestamp
      */
     public long minId(Instant time) {
@@ -212,7 +212,7 @@ public final class Layout {
      *
      * @param time the instant
      * @return the ID
-     * @throws PolyflakeException as {@link #minId(Instant)}
+     * @throws PolyflakeException for the same reasons as {@link #minId(Instant)}
      */
     public long maxId(Instant time) {
         return bound(time, Native::layoutMaxId);
@@ -243,7 +243,7 @@ public final class Layout {
     }
 
     /**
-     * Returns all fields, the highest first, the timestamp and the sequence among them.
+     * Returns all fields, including the timestamp and the sequence, the highest first.
      *
      * @return the fields
      */
@@ -263,7 +263,7 @@ public final class Layout {
     /**
      * Returns the length of a tick.
      *
-     * @return in ms
+     * @return the length in ms
      */
     public long tickMs() {
         return properties.tickMs;
@@ -299,7 +299,7 @@ public final class Layout {
     /**
      * Returns the width of all fields together.
      *
-     * @return in bits
+     * @return the number of bits
      */
     public int totalBits() {
         return properties.totalBits;
@@ -308,7 +308,7 @@ public final class Layout {
     /**
      * Returns the width of the timestamp.
      *
-     * @return in bits
+     * @return the number of bits
      */
     public int timestampBits() {
         return properties.timestampBits;
@@ -317,7 +317,7 @@ public final class Layout {
     /**
      * Returns the number of bits below the timestamp.
      *
-     * @return in bits
+     * @return the number of bits
      */
     public int timestampShift() {
         return properties.timestampShift;
@@ -326,7 +326,7 @@ public final class Layout {
     /**
      * Returns the width of the sequence.
      *
-     * @return in bits
+     * @return the number of bits
      */
     public int sequenceBits() {
         return properties.sequenceBits;
@@ -335,7 +335,7 @@ public final class Layout {
     /**
      * Returns the number of bits below the sequence.
      *
-     * @return in bits
+     * @return the number of bits
      */
     public int sequenceShift() {
         return properties.sequenceShift;
@@ -344,7 +344,7 @@ public final class Layout {
     /**
      * Returns the width of all node fields together.
      *
-     * @return in bits
+     * @return the number of bits
      */
     public int nodeBits() {
         return properties.nodeBits;
