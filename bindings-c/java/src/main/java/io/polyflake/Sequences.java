@@ -13,8 +13,8 @@ import java.util.Objects;
 import java.util.OptionalLong;
 
 /**
- * Counts for each of many keys: 1, 2, 3 and so on for {@code alice}, and for {@code bob} the same. For the messages of
- * an inbox, or the versions of a document.
+ * Keeps a separate count for each of many keys: 1, 2, 3 and so on for {@code alice}, and the same for {@code bob}. Use
+ * this to number the messages in an inbox, or the versions of a document.
  *
  * <pre>{@code
  * try (var inbox = Sequences.open("inbox", String.class, "postgres://host/chat")) {
@@ -22,22 +22,21 @@ import java.util.OptionalLong;
  * }
  * }</pre>
  *
- * <p>The numbers of a key increase, and none is given twice, by whichever process, as long as the store loses no write
- * that it acknowledged. Numbers are skipped: by a key that left memory and came back, by a new key where others left,
- * and by all keys of a section, at most two steps, when a process ended without {@link #close()}.
+ * <p>A key's numbers increase, and no process issues one of them twice, provided that the store loses no write that it
+ * has acknowledged. A key skips numbers if it left memory and came back, or if it is new in a section that other keys
+ * have left. If a process ends without {@link #close()}, all keys of a section skip at most two steps.
  *
- * <p>Only the process that holds the lease gives numbers. The others get {@link LeaseUnavailableException}, with the
- * label of the process that has it between backquotes in the message: it is the {@code label} in that process's store
- * address.
+ * <p>Only the process that holds the lease issues numbers. The others get {@link LeaseUnavailableException}, whose
+ * message has the holder's label between backquotes. The label is set by {@code label} in the holder's store address.
  *
- * <p>Any number of threads may use one. A virtual thread that waits for the store leaves its carrier, and an interrupt
- * ends the wait with a {@link WaitInterruptedException}.
+ * <p>Any number of threads may use a Sequences object. A virtual thread that waits for the store leaves its carrier,
+ * and an interrupt ends the wait with a {@link WaitInterruptedException}.
  *
  * @param <K> the type of the keys: {@link String}, {@link Long} or {@link Integer}. The integer 5 and the text "5" are
- *     two keys; an Integer and a Long of 5 are one
+ *     different keys; an Integer 5 and a Long 5 are the same key
  */
 public final class Sequences<K> implements AutoCloseable {
-    /** For more keys than these, one call in another thread takes less time than a call for each. */
+    /** For more keys than this, one call in another thread takes less time than a call for each key. */
     private static final int FEW = 256;
 
     private final long address;
@@ -59,7 +58,7 @@ public final class Sequences<K> implements AutoCloseable {
      * @param keys the class of the keys: String, Long or Integer
      * @param store the address of the store, such as {@code redis://host/0}
      * @return the sequences
-     * @throws PolyflakeException as {@link Builder#open()}
+     * @throws PolyflakeException for the same reasons as {@link Builder#open()}
      */
     public static <K> Sequences<K> open(String name, Class<K> keys, String store) {
         return builder(name, keys).store(store).open();
@@ -72,7 +71,7 @@ public final class Sequences<K> implements AutoCloseable {
      * @param name the sequences' name in the store: 1 to 100 characters
      * @param keys the class of the keys: String, Long or Integer
      * @return the builder
-     * @throws IllegalArgumentException for another class of keys
+     * @throws IllegalArgumentException if the keys have another class
      */
     public static <K> Builder<K> builder(String name, Class<K> keys) {
         Objects.requireNonNull(keys, "keys");
@@ -83,18 +82,18 @@ public final class Sequences<K> implements AutoCloseable {
     }
 
     /**
-     * Returns the key's next number, from memory in most calls. Where the key's section has come to its bound, or the
-     * lease has expired, waits for the store, for at most {@code maxWait}.
+     * Returns the key's next number, usually from memory. If the key's section is used up or the lease has expired,
+     * this waits for the store, for at most {@code maxWait}.
      *
      * @param key the key
      * @return the number
-     * @throws LeaseUnavailableException if another process has the lease by now, which the message names
-     * @throws LeaseLostException if the lease could not be renewed and did not come back in that time
-     * @throws CounterUnavailableException if the store did not move the bound in that time; and at once where waiting
-     *     does not help: the store refuses, has lost writes, or the section has reached 2<sup>63</sup>-1
-     * @throws InvalidOptionException for a text with a lone surrogate, which has no UTF-8
+     * @throws LeaseUnavailableException if another process now has the lease; the message names that process
+     * @throws LeaseLostException if the lease could not be renewed or regained in that time
+     * @throws CounterUnavailableException if the store did not move the bound in that time; or at once if waiting
+     *     cannot help, because the store refuses or has lost writes, or the section has reached 2<sup>63</sup>-1
+     * @throws InvalidOptionException if the key is a text with a lone surrogate, which cannot be encoded in UTF-8
      * @throws ForkedException in a child of the process that opened the sequences
-     * @throws ClosedException after {@link #close()}, also if it came while the call waited
+     * @throws ClosedException after {@link #close()}, even if another thread closes the Sequences while the call waits
      * @throws WaitInterruptedException if the thread was interrupted while the call waited
      */
     public long nextId(K key) {
@@ -110,8 +109,9 @@ public final class Sequences<K> implements AutoCloseable {
      * Returns the key's next number without waiting for the store.
      *
      * @param key the key
-     * @return the number; empty if the store must be asked, which it is meanwhile
-     * @throws PolyflakeException as {@link #nextId(Object)}, at once, except {@link CounterUnavailableException}
+     * @return the number, or empty if the store must be asked, which then happens in the background
+     * @throws PolyflakeException at once, for the same reasons as {@link #nextId(Object)} except {@link
+     *     CounterUnavailableException}
      */
     public OptionalLong tryNextId(K key) {
         Objects.requireNonNull(key, "key");
@@ -123,12 +123,12 @@ public final class Sequences<K> implements AutoCloseable {
     }
 
     /**
-     * Returns a number for each of the keys, in their order. A key that is there twice has two, which increase. If this
-     * throws, the numbers that were already taken are lost, never repeated.
+     * Returns a number for each key, in the order of the list. A key listed twice gets two numbers, which increase. If
+     * this throws, the numbers that were already taken are lost, never repeated.
      *
      * @param keys the keys
      * @return the numbers
-     * @throws PolyflakeException as {@link #nextId(Object)}
+     * @throws PolyflakeException for the same reasons as {@link #nextId(Object)}
      */
     public long[] nextIds(List<? extends K> keys) {
         List<K> all = List.copyOf(Objects.requireNonNull(keys, "keys"));
@@ -149,7 +149,7 @@ public final class Sequences<K> implements AutoCloseable {
         }
     }
 
-    /** Waits for the store, in the library. */
+    /** Gets numbers for the keys, and waits for the store inside the library. */
     private long[] inLibrary(List<K> keys) {
         try (Arena arena = Arena.ofConfined()) {
             Detail detail = new Detail(arena);
@@ -162,7 +162,7 @@ public final class Sequences<K> implements AutoCloseable {
         }
     }
 
-    /** An array of {@code polyflake_key}. */
+    /** Returns an array of {@code polyflake_key}. */
     private static MemorySegment keys(List<?> keys, Arena arena) {
         final long size = 32;
         MemorySegment array = arena.allocate(Math.max(keys.size(), 1) * size, Long.BYTES);
@@ -195,22 +195,23 @@ public final class Sequences<K> implements AutoCloseable {
     }
 
     /**
-     * Counters for monitoring, since the first Sequences of the name were opened, of all of this process.
+     * Figures for monitoring, for all Sequences with this name in this process, since the first were opened.
      *
      * @param keys how many keys are in memory
-     * @param evicted how many keys left memory, for others to have room
+     * @param evicted how many keys left memory to make room for others
      * @param moves how often bounds were moved in the store
      * @param waits how often a call waited or gave up
-     * @param timeLeft for how long numbers may be given if the lease is not renewed; zero where another process has it
+     * @param timeLeft how long numbers may still be issued if the lease is not renewed; zero if another process has the
+     *     lease
      */
     public record Stats(long keys, long evicted, long moves, long waits, Duration timeLeft) {
         static final long SIZE = 48;
     }
 
     /**
-     * Reads the counters for monitoring.
+     * Returns figures for monitoring.
      *
-     * @return the counters
+     * @return the figures
      * @throws ForkedException in a child of the process that opened the sequences
      * @throws ClosedException after {@link #close()}
      */
@@ -228,8 +229,8 @@ public final class Sequences<K> implements AutoCloseable {
 
     /**
      * Closes the Sequences. From then on, calls throw {@link ClosedException}, and so do calls that are waiting in
-     * other threads. The last ones of a name in this process write how far the keys counted, so that nothing is
-     * skipped, and give the lease back: this waits for the store, for at most 10 s. Closing again does nothing.
+     * other threads. When the last Sequences with their name in this process are closed, they save how far the keys
+     * have counted and give the lease back, which waits for the store, for at most 10 s. Closing again does nothing.
      */
     @Override
     public void close() {
@@ -262,11 +263,11 @@ public final class Sequences<K> implements AutoCloseable {
         }
 
         /**
-         * Sets an option by name, from text, for values that come from a configuration. Names and texts are the same in
-         * every language: store, sections, step, max_keys and max_wait_ms.
+         * Sets an option by name, from text. Use this for values from a configuration file. The names and values are
+         * the same in every language. The options are store, sections, step, max_keys and max_wait_ms.
          *
-         * @param name such as {@code step}
-         * @param value such as {@code 10000}
+         * @param name the option's name, such as {@code step}
+         * @param value its value, such as {@code 10000}
          * @return this
          */
         public Builder<K> set(String name, String value) {
@@ -275,10 +276,11 @@ public final class Sequences<K> implements AutoCloseable {
         }
 
         /**
-         * Sets the address of the store; there must be one, and only one.
+         * Sets the store's address. Exactly one store is required.
          *
-         * @param address such as {@code postgres://host/chat?label=10.0.0.7:8080}. Its label is what other processes
-         *     are told while this one has the lease; by default, it names the host and the process
+         * @param address the store's address, such as {@code postgres://host/chat?label=10.0.0.7:8080}. While this
+         *     process has the lease, other processes are told its label, which by default names the host and the
+         *     process
          * @return this
          */
         public Builder<K> store(String address) {
@@ -286,7 +288,8 @@ public final class Sequences<K> implements AutoCloseable {
         }
 
         /**
-         * Sets how many bounds the store has, over which keys are spread. It cannot be changed later.
+         * Sets the number of sections, over which the keys are spread. The store has a bound for each section. The
+         * number cannot be changed later.
          *
          * @param sections 1 to 16,384; the default is 1,024
          * @return this
@@ -296,8 +299,8 @@ public final class Sequences<K> implements AutoCloseable {
         }
 
         /**
-         * Sets by how many numbers a bound is moved ahead. With a larger step, the store is asked less often, and more
-         * numbers are skipped when a process ends without {@link Sequences#close()}.
+         * Sets how many numbers ahead a bound is moved. With a larger step, the store is asked less often, but more
+         * numbers are skipped if a process ends without {@link Sequences#close()}.
          *
          * @param numbers 1 to 1,000,000,000; the default is 10,000
          * @return this
@@ -307,8 +310,8 @@ public final class Sequences<K> implements AutoCloseable {
         }
 
         /**
-         * Sets how many keys stay in memory, of at most 40 bytes each, however long they are. Where there are more,
-         * those that are used least leave.
+         * Sets how many keys stay in memory. Each takes at most 40 bytes, however long it is. If there are more keys,
+         * the least used leave.
          *
          * @param keys 1 to 1,000,000,000; the default is 1,000,000
          * @return this
@@ -318,9 +321,9 @@ public final class Sequences<K> implements AutoCloseable {
         }
 
         /**
-         * Sets the longest that a call waits for the store.
+         * Sets the longest time that a call waits for the store.
          *
-         * @param longest whole ms; the default is 10 s
+         * @param longest a whole number of ms; the default is 10 s
          * @return this
          */
         public Builder<K> maxWait(Duration longest) {
@@ -329,15 +332,16 @@ public final class Sequences<K> implements AutoCloseable {
         }
 
         /**
-         * Opens the sequences: makes them where the store has none, and waits for the lease, for at most the wait in
-         * the store's address (its ttl + 5 s, so 35 s by default). All Sequences of one process with the same store and
-         * name are one, whatever the type of their keys. What happens is logged: see {@link LeaseEvents}.
+         * Opens the sequences, creates them if the store does not have them, and waits for the lease, for at most the
+         * {@code wait} in the store's address (by default the ttl plus 5 s, which makes 35 s). All Sequences with the
+         * same store and name in one process share their counts, whatever the type of their keys. Events are logged:
+         * see {@link LeaseEvents}.
          *
          * @return the sequences
-         * @throws InvalidOptionException for an option that cannot be, without a store, where the sequences began with
-         *     another number of sections, and where this process uses them with other options
-         * @throws LeaseUnavailableException if another process has the lease, which the message names, or the store
-         *     cannot be reached
+         * @throws InvalidOptionException if an option is invalid or the store is missing, if the sequences were created
+         *     with another number of sections, or if this process uses them with other options
+         * @throws LeaseUnavailableException if another process has the lease (the message names that process), or if
+         *     the store cannot be reached
          * @throws LibraryException if the native library cannot be used
          * @throws WaitInterruptedException if the thread was interrupted while the call waited
          */
