@@ -9,8 +9,9 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * Turns IDs into texts for the outside, such as {@code order_15ShV20Bxc6UJvKSQbDvo0J}, and back. A text hides when and
- * where an ID was made, and needs no table. Any number of threads may use it.
+ * Turns IDs into texts that can be shown in public, such as {@code order_15ShV20Bxc6UJvKSQbDvo0J}, and back. A text
+ * hides when and where its ID was issued, and decoding it needs no table. Any number of threads may use the same
+ * object.
  *
  * <pre>{@code
  * PublicIds orders = PublicIds.of(System.getenv("PUBLIC_ID_KEYS"), "order");
@@ -29,13 +30,14 @@ public final class PublicIds {
     }
 
     /**
-     * Prepares public IDs. {@link #generateKey(int)} makes a key.
+     * Creates public IDs from keys and a prefix. Call {@link #generateKey(int)} to make a key.
      *
-     * @param keys one to 16 keys, separated by white space or commas: the first encodes, and each decodes
-     * @param prefix words of a-z and 0-9 joined by {@code _}, at most 24 characters, or an empty text
+     * @param keys 1 to 16 keys, separated by white space or commas: the first encodes, and all of them decode
+     * @param prefix words of the characters a-z and 0-9, joined by {@code _}, at most 24 characters in total; may be
+     *     empty
      * @return the public IDs
      * @throws InvalidOptionException if a key or the prefix is invalid, or if two keys have the same number or the same
-     *     bytes. The message shows nothing of a key
+     *     bytes. The message does not show the keys
      */
     public static PublicIds of(String keys, String prefix) {
         Objects.requireNonNull(keys, "keys");
@@ -54,23 +56,24 @@ public final class PublicIds {
     }
 
     /**
-     * Prepares public IDs, as {@link #of(String, String)}.
+     * Creates public IDs, like {@link #of(String, String)}.
      *
-     * @param keys the first encodes, and each decodes
-     * @param prefix words of a-z and 0-9 joined by {@code _}, at most 24 characters, or an empty text
+     * @param keys 1 to 16 keys: the first encodes, and all of them decode
+     * @param prefix words of the characters a-z and 0-9, joined by {@code _}, at most 24 characters in total; may be
+     *     empty
      * @return the public IDs
-     * @throws InvalidOptionException as {@link #of(String, String)}
+     * @throws InvalidOptionException for the same reasons as {@link #of(String, String)}
      */
     public static PublicIds of(List<String> keys, String prefix) {
         return of(String.join("\n", Objects.requireNonNull(keys, "keys")), prefix);
     }
 
     /**
-     * Makes a key of random bytes from the operating system. Keep it where you keep secrets.
+     * Makes a key from random bytes of the operating system. Keep it where you keep secrets.
      *
-     * @param number by which texts name their key, from 0 to 61: give each key another
+     * @param number the key's number, 0 to 61, which each text has; give each key a different number
      * @return the key
-     * @throws InvalidOptionException for another number
+     * @throws InvalidOptionException if the number is out of range
      */
     public static String generateKey(int number) {
         try (Arena arena = Arena.ofConfined()) {
@@ -86,7 +89,7 @@ public final class PublicIds {
     /**
      * Returns the text of an ID.
      *
-     * @param id any ID, as unsigned
+     * @param id any ID, read as an unsigned number
      * @return the text
      */
     public String encode(long id) {
@@ -101,12 +104,12 @@ public final class PublicIds {
     }
 
     /**
-     * Returns the ID of a text. A text that was not encoded with this prefix and one of these keys decodes with a
-     * chance of 1 in 2<sup>64</sup>.
+     * Returns the ID that a text encodes. A text that was not encoded with this prefix and one of these keys decodes
+     * with a chance of 1 in 2<sup>64</sup>.
      *
      * @param text the text
-     * @return the ID, as unsigned
-     * @throws InvalidIdException for any other text; the message says why
+     * @return the ID, as an unsigned number
+     * @throws InvalidIdException if the text is invalid; the message says why
      */
     public long decode(String text) {
         Objects.requireNonNull(text, "text");
@@ -129,7 +132,7 @@ public final class PublicIds {
         return prefix;
     }
 
-    /** Returns the prefix, and nothing of the keys. */
+    /** Returns the prefix without the keys. */
     @Override
     public String toString() {
         return "PublicIds[prefix=" + prefix + "]";
