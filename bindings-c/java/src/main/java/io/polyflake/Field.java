@@ -10,7 +10,7 @@ package io.polyflake;
  * @param isNode false for the timestamp and the sequence
  */
 public record Field(String name, int bits, int shift, long mask, boolean isNode) {
-    /** The field's value in an ID. */
+    /** Returns the field's value in an ID. */
     long of(long id) {
         return (id & mask) >>> shift;
     }

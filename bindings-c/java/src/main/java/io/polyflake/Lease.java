@@ -11,29 +11,29 @@ import java.util.Optional;
 /**
  * A Snowflake's lease at one instant, from {@link Snowflake#lease()}.
  *
- * @param node the node that it has, or had last: all node bits together
- * @param bound until when it may issue without hearing from the store; empty if it has no node now
- * @param left how long that is from now
- * @param store the store's address, without password
- * @param state how it stands
+ * @param node the Snowflake's node, or its last node if it has none now: all node bits as one number
+ * @param bound the time until which the Snowflake can issue IDs without the store; empty if it has no node now
+ * @param left the time left until the bound
+ * @param store the store's address, without its password
+ * @param state the lease's state
  */
 public record Lease(long node, Optional<Instant> bound, Duration left, String store, State state) {
     static final long SIZE = 296;
     private static final int NONE = 0;
 
-    /** How a lease stands. */
+    /** A lease's state. */
     public enum State {
-        /** It has a node, and the store answers. */
+        /** The Snowflake has a node, and the store answers. */
         HELD,
-        /** It has a node, and the store did not answer when it was last asked. Issuing goes on up to the bound. */
+        /** The Snowflake has a node, but the store did not answer the last request. IDs are issued up to the bound. */
         UNREACHABLE,
-        /** It has expired: no ID is issued until the store has renewed it or has given another node. */
+        /** The lease has expired: no ID is issued until the store renews the lease or assigns another node. */
         LOST,
         /** The Snowflake is closed. */
         CLOSED
     }
 
-    /** Empty for a Snowflake without a lease. */
+    /** Returns empty if the Snowflake has no lease. */
     static Optional<Lease> of(MemorySegment lease) {
         int state = lease.get(JAVA_INT, 32);
         if (state == NONE) {

@@ -9,18 +9,19 @@ import java.time.Instant;
 import java.util.OptionalLong;
 
 /**
- * What happened to a lease, a counter or sequences.
+ * An event about a lease, a counter or sequences.
  *
- * @param kind what, such as {@code acquired}, {@code lost} or {@code store_unreachable}. Later versions may have more
- * @param store the store's address, without password
- * @param message all of it as a sentence, without secrets
- * @param node the node, if it is about one
- * @param isWarning whether somebody should look at it
- * @param time when
+ * @param kind the kind of event, such as {@code acquired}, {@code lost} or {@code store_unreachable}. Later versions
+ *     may add more
+ * @param store the store's address, without its password
+ * @param message the whole event as a sentence, without secrets
+ * @param node the node, if the event concerns one
+ * @param isWarning true if somebody should look into the event
+ * @param time when it happened
  */
 public record LeaseEvent(
         String kind, String store, String message, OptionalLong node, boolean isWarning, Instant time) {
-    /** Reads {@code polyflake_lease_event}, which is valid only during the call of the listener. */
+    /** Reads {@code polyflake_lease_event}, which is valid only until the listener returns. */
     static LeaseEvent of(MemorySegment event) {
         MemorySegment read = Native.at(event, 48);
         boolean hasNode = read.get(JAVA_INT, 40) != 0;

@@ -15,15 +15,15 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 
 /**
- * What happens to the leases, counters and sequences of this process: a lease was acquired, lost or given back, a store
- * does not answer, a counter has stopped. Unless {@link #onEvent} says otherwise, the {@link System.Logger} named
- * {@code io.polyflake} logs it, with the levels INFO and WARNING.
+ * Reports events about the leases, counters and sequences of this process: a lease was acquired, lost or given back, a
+ * store does not answer, a counter has stopped. By default, the {@link System.Logger} named {@code io.polyflake} logs
+ * them, with the levels INFO and WARNING. {@link #onEvent} sets a listener instead.
  */
 public final class LeaseEvents {
-    /** How many events wait for a slow listener; those that come then are dropped. */
+    /** The most events that are kept for a slow listener; further events are dropped. */
     private static final int MOST_KEPT = 1000;
 
-    /** Of the process: the library has one listener. */
+    /** One for the process, because the library has one listener. */
     private static final LeaseEvents PROCESS = new LeaseEvents();
 
     private final LinkedBlockingQueue<LeaseEvent> events = new LinkedBlockingQueue<>(MOST_KEPT);
@@ -34,17 +34,17 @@ public final class LeaseEvents {
     private LeaseEvents() {}
 
     /**
-     * Sets who is told, in place of the logger or of the listener before. It is called in a thread of its own, one
-     * event after another, and may block.
+     * Sets the listener, which replaces the logger or the previous listener. A separate thread calls the listener with
+     * one event after another, so the listener may block.
      *
-     * @param listener the listener; {@code event -> {}} for none
+     * @param listener the listener; {@code event -> {}} ignores all events
      */
     public static void onEvent(Consumer<? super LeaseEvent> listener) {
         PROCESS.listener = Objects.requireNonNull(listener, "listener");
         listen();
     }
 
-    /** Has the library tell what happens, from the first lease or counter on. */
+    /** Starts to listen to the library, before the first lease or counter is opened. */
     static void listen() {
         if (!PROCESS.isListening.compareAndSet(false, true)) {
             return;
@@ -60,7 +60,7 @@ public final class LeaseEvents {
         StoreThreads.start("events", PROCESS::tell);
     }
 
-    /** Warns, once, of another copy of the library in this process, which has cursors of its own. */
+    /** Logs a warning, only once, if this process has another copy of the library, which has its own cursors. */
     static void warnOfCopies() {
         if (PROCESS.hasWarned.get()) {
             return;
@@ -71,12 +71,12 @@ public final class LeaseEvents {
         }
     }
 
-    /** Called on the library's thread, which must not be kept waiting, and by C: so it must not throw. */
+    /** Called by C on the library's thread, so this must neither block nor throw. */
     private void heard(MemorySegment user, MemorySegment event) {
         try {
             events.offer(LeaseEvent.of(event));
         } catch (Throwable lost) {
-            // Nobody can be told.
+            // There is nobody to report this to.
         }
     }
 
@@ -84,7 +84,7 @@ public final class LeaseEvents {
         while (true) {
             try {
                 LeaseEvent event = events.take();
-                listener.accept(event); // the present one, not that of when the wait began
+                listener.accept(event); // the current listener, which may have changed during the wait
             } catch (InterruptedException interrupt) {
                 return;
             } catch (Throwable failure) {

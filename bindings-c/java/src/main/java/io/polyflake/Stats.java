@@ -7,13 +7,14 @@ import java.time.Instant;
 import java.util.Optional;
 
 /**
- * Counters for monitoring, since the cursor was created, from {@link Snowflake#stats()}.
+ * Counters for monitoring from {@link Snowflake#stats()}, since the cursor was created.
  *
  * @param waits how often a call found no free slot, and waited or failed
- * @param rollbacks how often the clock was seen to step back, tolerated or not
+ * @param rollbacks how often the clock was seen to step back, whether or not this was tolerated
  * @param leadMs how many ms the last tick taken is ahead of the clock; 0 if it is not
  * @param lastIssued the start of the last ID's tick; empty before the first ID
- * @param leaseLosses how often the lease was lost: it expired, or another process had its node. 0 without a lease
+ * @param leaseLosses how often the lease was lost, because it expired or another process had its node; 0 without a
+ *     lease
  */
 public record Stats(long waits, long rollbacks, long leadMs, Optional<Instant> lastIssued, long leaseLosses) {
     static final long SIZE = 48;
