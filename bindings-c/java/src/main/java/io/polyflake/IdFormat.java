@@ -7,36 +7,35 @@ import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 
 /**
- * How an ID is written as text. Texts in {@link #BASE32}, {@link #BASE62} and {@link #UUID} sort in the order of the
- * IDs.
+ * A text format for IDs. Texts in {@link #BASE32}, {@link #BASE62} and {@link #UUID} sort in the order of the IDs.
  *
  * <pre>{@code
  * String text = IdFormat.BASE62.format(id);
  * long id = IdFormat.BASE62.parse(text);
  * }</pre>
  *
- * <p>An ID is an unsigned number of 64 bits: one with its top bit set, which only layouts of 64 bits have, is negative
- * as a {@code long}. {@link #DECIMAL} writes it as {@link Long#toUnsignedString(long)} does.
+ * <p>An ID is an unsigned number of 64 bits. If the top bit is set, which only layouts of 64 bits can do, the {@code
+ * long} is negative. {@link #DECIMAL} writes it as {@link Long#toUnsignedString(long)} does.
  */
 public enum IdFormat {
     /** A decimal number. */
     DECIMAL("decimal"),
     /** Written in lower case, and read in either case. */
     HEX("hex"),
-    /** Crockford's, with 13 digits. Also reads lower case, I and L as 1, and O as 0. */
+    /** Crockford's base 32, with 13 digits. Lower case is also read, as are I and L for 1 and O for 0. */
     BASE32("base32"),
     /** Written in lower case, and read in either case. */
     BASE36("base36"),
-    /** Bitcoin's alphabet. */
+    /** Base 58 in Bitcoin's alphabet. */
     BASE58("base58"),
-    /** 0-9A-Za-z, with 11 digits. */
+    /** Base 62 in the alphabet 0-9A-Za-z, with 11 digits. */
     BASE62("base62"),
     /** A UUID of version 8, for columns of that type. Written in lower case, and read in either case. */
     UUID("uuid"),
     /** The base 32 of the Go package bwmarrin/snowflake. */
     BWMARRIN_BASE32("bwmarrin-base32"),
     /**
-     * The base 58 of the Go package bwmarrin/snowflake. {@link #BASE58} reads such a text as another ID, without an
+     * The base 58 of the Go package bwmarrin/snowflake. {@link #BASE58} reads such a text as a different ID, without an
      * error.
      */
     BWMARRIN_BASE58("bwmarrin-base58");
@@ -48,9 +47,10 @@ public enum IdFormat {
     }
 
     /**
-     * Returns the format of a name, as it has in every language, for names from a configuration.
+     * Returns the format with this name, which is the same in every language. Use this for names from a configuration
+     * file.
      *
-     * @param name such as {@code base62}
+     * @param name the format's name, such as {@code base62}
      * @return the format
      * @throws InvalidOptionException if no format has this name
      */
@@ -68,7 +68,7 @@ public enum IdFormat {
     /**
      * Writes an ID.
      *
-     * @param id any ID, as unsigned
+     * @param id any ID, read as an unsigned number
      * @return the text
      */
     public String format(long id) {
@@ -76,12 +76,12 @@ public enum IdFormat {
     }
 
     /**
-     * Reads an ID, as {@link #format(long)} or another program has written it.
+     * Reads an ID that {@link #format(long)} or another program has written.
      *
      * @param text the text
      * @return the ID
-     * @throws InvalidIdException for an invalid character, a number of more than 64 bits, or a UUID that no ID is
-     *     written as; the message names the position
+     * @throws InvalidIdException if the text has an invalid character, is a number of more than 64 bits, or is a UUID
+     *     that does not encode an ID; the message names the position
      */
     public long parse(String text) {
         Objects.requireNonNull(text, "text");
@@ -97,7 +97,7 @@ public enum IdFormat {
     /**
      * Returns the name, the same in every language.
      *
-     * @return such as {@code base62}
+     * @return the name, such as {@code base62}
      */
     @Override
     public String toString() {

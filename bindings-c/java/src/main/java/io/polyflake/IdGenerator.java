@@ -1,8 +1,8 @@
 package io.polyflake;
 
 /**
- * Gives unique IDs: a {@link Snowflake}, a {@link Counter}, or a generator of your own. Code that takes an ID from any
- * of them takes an {@code IdGenerator}.
+ * Issues unique IDs: a {@link Snowflake}, a {@link Counter}, or your own generator. Code that works with any of them
+ * takes an {@code IdGenerator}.
  */
 public interface IdGenerator {
     /**
@@ -15,7 +15,7 @@ public interface IdGenerator {
     /**
      * Returns the next {@code n} IDs. If this throws, the IDs that were already taken are lost, never repeated.
      *
-     * @param n how many
+     * @param n the number of IDs
      * @return the IDs
      */
     long[] nextIds(int n);
