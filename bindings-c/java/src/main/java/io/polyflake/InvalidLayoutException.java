@@ -1,6 +1,6 @@
 package io.polyflake;
 
-/** A layout that cannot work. */
+/** The layout cannot work. */
 public final class InvalidLayoutException extends PolyflakeException {
     private static final long serialVersionUID = 1;
 

@@ -1,6 +1,6 @@
 package io.polyflake;
 
-/** The name or value of any other option is invalid. */
+/** An option's name or value is invalid, other than the layout or the node. */
 public final class InvalidOptionException extends PolyflakeException {
     private static final long serialVersionUID = 1;
 

@@ -1,8 +1,8 @@
 package io.polyflake;
 
 /**
- * The lease has expired, and the store has not renewed it in the time that the call may wait. The Snowflake recovers by
- * itself once the store has, or has given another node, and so do {@link Sequences}.
+ * The lease has expired, and the store did not renew it within the time that the call may wait. The Snowflake recovers
+ * by itself once the store renews the lease or assigns another node. {@link Sequences} recover by themselves too.
  */
 public final class LeaseLostException extends PolyflakeException {
     private static final long serialVersionUID = 1;

@@ -1,7 +1,7 @@
 package io.polyflake;
 
 /**
- * The native library {@code libpolyflake} is missing, is of another version, or may not be loaded. The message says
+ * The native library {@code libpolyflake} is missing, has the wrong version, or may not be loaded. The message says
  * where Polyflake looked and what to do.
  */
 public final class LibraryException extends RuntimeException {

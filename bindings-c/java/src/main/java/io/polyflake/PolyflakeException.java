@@ -3,7 +3,7 @@ package io.polyflake;
 import java.time.Duration;
 
 /**
- * An error of Polyflake: its code, its name and its message come from the library and are the same in every language.
+ * An error from Polyflake. The code, the name and the message come from the library and are the same in every language.
  * There is a subclass for each code.
  *
  * <pre>{@code
@@ -39,10 +39,10 @@ public abstract sealed class PolyflakeException extends RuntimeException permits
     private final String name;
     /** How many ms the clock is behind. */
     private final long behindMs;
-    /** In how many ms to try again. */
+    /** How many ms to wait before trying again. */
     private final long retryAfterMs;
 
-    /** What the library says about a failure. */
+    /** The library's description of a failure. */
     record Details(int code, String name, String message, long behindMs, long retryAfterMs, Throwable cause) {}
 
     PolyflakeException(Details details) {
@@ -74,7 +74,7 @@ public abstract sealed class PolyflakeException extends RuntimeException permits
         };
     }
 
-    /** The same, for another thread. */
+    /** Returns a copy for another thread. */
     PolyflakeException again() {
         return of(new Details(code, name, getMessage(), behindMs, retryAfterMs, getCause()));
     }
@@ -107,17 +107,17 @@ public abstract sealed class PolyflakeException extends RuntimeException permits
     }
 
     /**
-     * Returns when to try again.
+     * Returns how long to wait before trying again.
      *
-     * @return by how much the clock must advance before the next ID, for {@link ClockMovedBackwardsException} and
-     *     {@link SequenceExhaustedException}; when the store is asked again, for {@link LeaseLostException}; otherwise
-     *     zero
+     * @return how far the clock must advance before the next ID, for {@link ClockMovedBackwardsException} and {@link
+     *     SequenceExhaustedException}; the time until the store is asked again, for {@link LeaseLostException};
+     *     otherwise zero
      */
     public Duration retryAfter() {
         return duration(retryAfterMs);
     }
 
-    /** Of an unsigned number of ms. */
+    /** Returns a duration of an unsigned number of ms. */
     static Duration duration(long ms) {
         return Duration.ofMillis(ms < 0 ? Long.MAX_VALUE : ms);
     }
