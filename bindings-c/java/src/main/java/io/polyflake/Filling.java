@@ -5,7 +5,8 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import java.lang.foreign.MemorySegment;
 
 /**
- * A batch that gets its IDs in runs. All its IDs are of one node: where a lease has brought another, it begins again.
+ * A batch that gets its IDs in runs. All its IDs have the same node: if the lease assigns another node, the batch
+ * starts over.
  */
 final class Filling {
     private final MemorySegment ids;
@@ -25,18 +26,18 @@ final class Filling {
         return filled == length(ids);
     }
 
-    /** Where the next IDs go, of which there may be so many. */
+    /** Returns the space for the next IDs, at most {@code most} of them. */
     MemorySegment room(int most) {
         return ids.asSlice(filled * Long.BYTES, Math.min(length(ids) - filled, most) * Long.BYTES);
     }
 
-    /** Takes the next IDs from elsewhere. */
+    /** Copies the next IDs from another segment. */
     void put(MemorySegment run, long count) {
         MemorySegment.copy(run, 0, ids, filled * Long.BYTES, count * Long.BYTES);
         filled(count);
     }
 
-    /** The next IDs are in their room. */
+    /** Notes that the next IDs are in place. */
     void filled(long count) {
         long bytes = filled * Long.BYTES;
         boolean isOtherNode = filled > 0 && count > 0

@@ -16,12 +16,12 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 
-/** Finds and loads {@code libpolyflake}: by a system property, then in the jar, then among the system's libraries. */
+/** Finds and loads {@code libpolyflake}, from a system property, the jar, or the system's libraries, in this order. */
 @SuppressWarnings("restricted")
 final class Library {
     static final String PROPERTY = "polyflake.library";
 
-    /** Null where it was not found. */
+    /** Null if the library was not found. */
     private final SymbolLookup symbols;
     private final LibraryException missing;
 
@@ -32,7 +32,7 @@ final class Library {
 
     static Library find() {
         StringBuilder looked = new StringBuilder();
-        // A path that is set is the only one: another library would be a surprise.
+        // If a path is set, look nowhere else: the user would not expect another library.
         String path = System.getProperty(PROPERTY);
         if (path != null) {
             return found("the system property " + PROPERTY + ", which rules out other places", looked,
@@ -61,7 +61,10 @@ final class Library {
                 "libpolyflake has no function " + name + ": it is of another version than this package", null));
     }
 
-    /** Names of platforms in the jar, the likelier first: of two C libraries on Linux, only one loads. */
+    /**
+     * Returns names of platforms in the jar, the likelier first. On Linux there are two C libraries, and only one of
+     * them loads.
+     */
     private static List<String> platforms() {
         String system = System.getProperty("os.name").toLowerCase(Locale.ROOT);
         String machine = switch (System.getProperty("os.arch")) {
@@ -133,14 +136,14 @@ final class Library {
             version = (int) Linker.nativeLinker().downcallHandle(function, FunctionDescriptor.of(ValueLayout.JAVA_INT))
                     .invokeExact();
         } catch (Throwable thrown) {
-            throw new AssertionError(thrown); // it takes nothing and does nothing
+            throw new AssertionError(thrown); // the function has no arguments and cannot fail
         }
         if (version != Native.ABI_VERSION) {
             throw new IOException("its ABI version is " + version + ", and this package needs " + Native.ABI_VERSION);
         }
     }
 
-    /** Loads a library from the jar by way of a file that only this user can read. */
+    /** Extracts a library from the jar to a file that only this user can read, and loads it. */
     private static SymbolLookup extracted(String resource) throws IOException {
         boolean isPosix = Path.of("").getFileSystem().supportedFileAttributeViews().contains("posix");
         Path folder = isPosix
@@ -151,16 +154,16 @@ final class Library {
         try (InputStream packed = Library.class.getResourceAsStream(resource)) {
             byte[] content = packed.readAllBytes();
             Files.write(file, content);
-            // A full disk, or somebody else's hand, shows here and not as a crash.
+            // A full disk, or a change by another process, should cause an error here and not a crash.
             if (!Arrays.equals(content, Files.readAllBytes(file))) {
                 throw new IOException(file + " is not as it was written");
             }
             return load(file);
         } finally {
-            // A loaded library needs its file no more, except on Windows, where it cannot be deleted yet.
+            // A loaded library no longer needs its file. Windows cannot delete the file yet.
             file.toFile().delete();
             if (!folder.toFile().delete()) {
-                folder.toFile().deleteOnExit(); // after the file: Java deletes in reverse
+                folder.toFile().deleteOnExit(); // deleted after the file: Java goes in reverse order
                 file.toFile().deleteOnExit();
             }
         }

@@ -11,7 +11,7 @@ import java.util.Objects;
 import java.util.TreeMap;
 import java.util.function.IntFunction;
 
-/** The library's options, during one call. It reads and checks what is set, and has the defaults. */
+/** The native options for one call. The library parses and checks the values, and supplies the defaults. */
 final class Settings implements AutoCloseable {
     /** Sets one option, or a few. */
     interface Setting {
@@ -45,7 +45,9 @@ final class Settings implements AutoCloseable {
         return text(name, Long.toString(value));
     }
 
-    /** In ms. Keeps a fraction, so that the library refuses it rather than use a rounded value. */
+    /**
+     * Sets a duration in ms. This keeps a fraction, so that the library refuses it instead of using a rounded value.
+     */
     static Setting duration(String name, Duration value) {
         Objects.requireNonNull(value, name);
         BigDecimal ms = BigDecimal.valueOf(value.getSeconds()).scaleByPowerOfTen(3)
@@ -61,7 +63,8 @@ final class Settings implements AutoCloseable {
                 Objects.requireNonNull(value, () -> "node field " + field).toString()));
         return settings -> {
             if (!texts.isEmpty()) {
-                // A whole node discards the fields that were set before; the first field then discards it.
+                // Setting the whole node discards fields that were set before; the first field then discards the whole
+                // node.
                 number("node", 0).apply(settings);
             }
             texts.forEach((field, value) -> settings.detail.check(Native.optionsSetNodeField(settings.options,
@@ -87,7 +90,7 @@ final class Settings implements AutoCloseable {
         return id.get(JAVA_LONG, 0);
     }
 
-    /** A call that makes an object of these options. */
+    /** A call that creates an object from these options. */
     interface Making {
         int make(long options, MemorySegment object, MemorySegment detail);
     }

@@ -5,7 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.BiFunction;
 
-/** The options of a counter or of sequences, and what opens them. */
+/** The options of a counter or of sequences, which this opens. */
 final class StoreOptions {
     private static final Duration DEFAULT_MAX_WAIT = Duration.ofSeconds(10);
 
@@ -19,7 +19,7 @@ final class StoreOptions {
     void set(String name, String value) {
         settings.add(Settings.text(name, value));
         if (name.equals("max_wait_ms")) {
-            // What is no number fails when it is opened.
+            // If the value is not a number, opening fails.
             maxWait = value.matches("\\d{1,10}") ? Duration.ofMillis(Long.parseLong(value)) : DEFAULT_MAX_WAIT;
         }
     }
