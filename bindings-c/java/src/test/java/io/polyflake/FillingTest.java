@@ -8,7 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.lang.foreign.MemorySegment;
 import org.junit.jupiter.api.Test;
 
-/** A batch has IDs of one node. Here the node is the last digit. */
+/** All IDs of a batch have the same node. In these tests, the node is the last digit. */
 class FillingTest {
     private final long[] ids = new long[4];
     private final Filling filling = new Filling(MemorySegment.ofArray(ids), 0xF);

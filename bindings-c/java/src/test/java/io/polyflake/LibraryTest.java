@@ -17,12 +17,12 @@ import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Where the native library is found, in processes of their own. */
+/** Tests where the native library is found, each in a separate process. */
 class LibraryTest {
     @TempDir
     private Path folder;
 
-    /** Says an ID, or twice why there is none. */
+    /** Prints an ID; or, twice, the reason that there is no ID. */
     static final class Child {
         private Child() {}
 
@@ -37,7 +37,7 @@ class LibraryTest {
         }
     }
 
-    /** The classes as somebody has them who uses no modules. */
+    /** Returns the classes as a program without modules has them. */
     private static Path classes(Class<?> of) throws Exception {
         return Path.of(of.getProtectionDomain().getCodeSource().getLocation().toURI());
     }
@@ -47,7 +47,7 @@ class LibraryTest {
         command.add(Path.of(System.getProperty("java.home"), "bin/java").toString());
         command.add("-Djava.io.tmpdir=" + folder);
         command.addAll(List.of(options));
-        // Without the module's name, these are on the class path.
+        // Without a module name, the classes are on the class path.
         String path = Stream.of(resources, classes(Snowflake.class), classes(LibraryTest.class))
                 .filter(Objects::nonNull).distinct().map(Path::toString)
                 .reduce((a, b) -> a + File.pathSeparator + b).orElseThrow();
@@ -100,7 +100,7 @@ class LibraryTest {
         Files.copy(installed(), packed);
         assertEquals("node 7\nnode 7\n", run(folder.resolve("jar"), false));
         assertEquals(List.of("jar"), left(), "what was extracted is deleted");
-        // One that is cut off.
+        // A library that is cut off.
         Files.write(packed, new byte[100]);
         assertSaid(run(folder.resolve("jar"), false), "native/" + platform(), "the system's libraries");
         assertEquals(List.of("jar"), left());
@@ -144,7 +144,7 @@ class LibraryTest {
                 "its ABI version is 99, and this package needs " + Native.ABI_VERSION);
     }
 
-    /** What Java copies from the header is what the header says. */
+    /** Tests that the values Java copies from the header match the header. */
     @Test
     void theHeader() throws Exception {
         String header = Files.readString(Path.of("../include/polyflake.h"));

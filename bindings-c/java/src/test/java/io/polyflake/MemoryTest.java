@@ -11,13 +11,13 @@ import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What nothing refers to any more is freed, in a process whose heap is small. */
+/** Tests, in a process with a small heap, that an object is freed once nothing refers to it. */
 class MemoryTest {
     private static final int ROUNDS = 5;
     private static final int MADE = 20_000;
     private static final Path STATUS = Path.of("/proc/self/status");
 
-    /** Says by how many KiB the process has grown since the first round. */
+    /** Prints how many KiB the process has grown since the first round. */
     static final class Child {
         private Child() {}
 
@@ -35,7 +35,7 @@ class MemoryTest {
                     }
                 }
                 System.gc();
-                Thread.sleep(100); // for the thread that frees
+                Thread.sleep(100); // gives the cleaner's thread time to free them
                 if (round == 0) {
                     first = residentKib();
                 }
@@ -63,7 +63,7 @@ class MemoryTest {
                 .redirectError(ProcessBuilder.Redirect.DISCARD).start();
         String grown = new String(process.getInputStream().readAllBytes()).strip();
         assertEquals(0, process.waitFor());
-        // Without it, 27 MiB at least, for layouts.
+        // If nothing were freed, this would be at least 27 MiB, in the case of layouts.
         assertTrue(Long.parseLong(grown) < 16 * 1024, grown + " KiB more");
     }
 }

@@ -20,8 +20,8 @@ import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * The code of the README and of the guide's page runs, and prints what the comments behind its prints say. Code without
- * a class is the body of a main.
+ * Runs the code in the README and in the guide's page, and compares its output with the comments after the print
+ * statements. Code without a class is the body of a main method.
  */
 class ReadmeTest {
     private static final String IMPORTS = """
@@ -57,7 +57,7 @@ class ReadmeTest {
         String name = named == null ? sample : named.group(1);
         String code = named != null ? block : IMPORTS + "class " + name
                 + " { public static void main(String[] arguments) throws Exception {\n" + block + "}}\n";
-        // A store of its own for each.
+        // Each piece of code gets its own store.
         code = code.replace("redis://redis.internal/0", "sqlite://" + here.resolve("store.db"));
         code = code.replace("/var/lib/app", here.toString());
         Path source = Files.writeString(here.resolve(name + ".java"), code);

@@ -27,7 +27,7 @@ import org.junit.jupiter.api.io.TempDir;
 class SnowflakeTest {
     private static final Instant NOW = Instant.parse("2026-01-01T00:00:00Z");
 
-    /** With a clock that stands still, and so with a cursor of its own. */
+    /** Returns a builder whose clock stands still, so the Snowflake has its own cursor. */
     private static Snowflake.Builder still() {
         return Snowflake.builder().node(7).clock(Clock.fixed(NOW, ZoneOffset.UTC)).maxWait(Duration.ZERO);
     }
@@ -174,7 +174,7 @@ class SnowflakeTest {
                 assertEquals(10, failed.code());
             }
         }
-        // A failure of one call is not another's.
+        // A failure of one call must not show up in another.
         AtomicInteger again = new AtomicInteger();
         try (var ids = Snowflake.builder().node(7).maxWait(Duration.ZERO).clock(() -> {
             if (again.getAndIncrement() == 0) {
@@ -299,7 +299,7 @@ class SnowflakeTest {
         assertEquals(first, builder.build().nextId());
         long other = builder.node(8).build().nextId();
         assertEquals(8, Layout.of("twitter").decode(other).node());
-        // The last node counts, in whichever form.
+        // The last node that was set counts, whatever its form.
         Map<String, Integer> fields = Map.of("datacenter", 1, "worker", 7);
         assertEquals(39, builder.node(Map.of("datacenter", 2, "worker", 8)).node(fields).build().node());
         assertEquals(9, builder.node("9").build().node());
@@ -316,7 +316,7 @@ class SnowflakeTest {
                 () -> Snowflake.builder().node(8).state(file).layout("discord").build());
         try (var ids = Snowflake.builder().node(7).state(file).layout("discord").build()) {
             assertTrue(ids.nextId() > last);
-            // More than a tick has, so it waits, and the cursor is moved on the disk.
+            // This is more than fits in a tick, so the call waits, and the cursor on the disk moves.
             assertEquals(20_000, ids.nextIds(20_000).length);
         }
         Snowflake.resetState(file);
@@ -338,7 +338,7 @@ class SnowflakeTest {
         try (var ids = Snowflake.builder().node(904).steadyClock().build()) {
             assertTrue(ids.nextId() < ids.nextId());
         }
-        // The later clock counts.
+        // The last clock that was set counts.
         try (var ids = still().steadyClock().node(904).build()) {
             assertFalse(ids.decode(ids.nextId()).time().equals(NOW));
         }

@@ -12,7 +12,7 @@ import java.util.Objects;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Assumptions;
 
-/** A real server that {@code coordination/examples/store_server.rs} starts. It ends when this process ends. */
+/** A real server, started by {@code coordination/examples/store_server.rs}. It stops when this process ends. */
 final class StoreServer implements AutoCloseable {
     static final String SECRET = "secret-of-polyflake";
 
@@ -28,7 +28,7 @@ final class StoreServer implements AutoCloseable {
         url = Objects.requireNonNull(said.readLine(), "it says why on stderr");
     }
 
-    /** Skips the test where the server or what starts it is not installed. */
+    /** Starts a server. Skips the test if the server, or the program that starts it, is not installed. */
     static StoreServer start(String kind) throws IOException {
         Path target = Path.of(Objects.requireNonNullElse(System.getenv("CARGO_TARGET_DIR"), "../../target"));
         Path program = target.resolve("debug/examples/store_server");
@@ -39,7 +39,7 @@ final class StoreServer implements AutoCloseable {
 
     private static boolean isInstalled(String kind) throws IOException {
         if (kind.equals("postgres")) {
-            // Debian has it in a folder for each version.
+            // Debian has a folder for each version.
             Path versions = Path.of("/usr/lib/postgresql");
             if (!Files.isDirectory(versions)) {
                 return false;
@@ -60,7 +60,7 @@ final class StoreServer implements AutoCloseable {
                 .allMatch(name -> folders.stream().anyMatch(folder -> Files.isExecutable(folder.resolve(name))));
     }
 
-    /** Nobody was there before, so that nobody waits. */
+    /** Returns an address for a new store, so that no process waits for earlier ones. */
     String address(String parameters) {
         return url + "?init=always&" + parameters;
     }

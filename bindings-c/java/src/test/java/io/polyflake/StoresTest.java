@@ -30,8 +30,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
- * Leases, counters and sequences: from an SQLite file, and from real servers where they are installed. The nodes are
- * those of no other test: a node that was leased cannot be used without a lease.
+ * Tests leases, counters and sequences with an SQLite file, and with real servers if they are installed. No other test
+ * uses the same nodes, because a node that was leased cannot be used without a lease.
  */
 @Timeout(300)
 class StoresTest {
@@ -42,7 +42,7 @@ class StoresTest {
         return "sqlite://" + folder.resolve("store.db") + "?" + parameters;
     }
 
-    /** Waits for what comes in its own time. */
+    /** Waits until a condition is true. */
     private static void eventually(BooleanSupplier is) throws InterruptedException {
         while (!is.getAsBoolean()) {
             Thread.sleep(10);
@@ -65,7 +65,7 @@ class StoresTest {
             assertTrue(lease.left().compareTo(Duration.ofMinutes(1)) < 0);
             assertTrue(lease.store().startsWith("sqlite://"));
             assertEquals(0, one.stats().leaseLosses());
-            // The same lease for the same address.
+            // The same address shares the lease.
             try (var same = Snowflake.builder().lease(address + "&label=one").build()) {
                 assertEquals(one.node(), same.node());
             }
@@ -118,7 +118,7 @@ class StoresTest {
                         assertThrows(ExecutionException.class, building::get).getCause());
             }
         }
-        // The attempts went on, get the node now, and give it back.
+        // The interrupted attempts have continued; they now get the node and give it back.
         eventually(() -> Thread.getAllStackTraces().keySet().stream()
                 .noneMatch(thread -> thread.getName().matches("polyflake-(open|close)")));
         try (var ids = Snowflake.builder().lease(address + "&wait=0s&label=last").build()) {
@@ -277,7 +277,7 @@ class StoresTest {
             assertEquals("inbox", inbox.name());
             Sequences.Stats stats = inbox.stats();
             assertTrue(stats.keys() >= 6 && stats.moves() >= 1 && stats.timeLeft().isPositive(), stats.toString());
-            // The same, by integers.
+            // The same with integer keys.
             try (var numbers = Sequences.open("inbox", Long.class, sqlite(""));
                     var ints = Sequences.open("inbox", Integer.class, sqlite(""))) {
                 assertEquals(1, numbers.nextId(5L));
@@ -286,7 +286,7 @@ class StoresTest {
                 assertEquals(2, ints.nextId(-5));
             }
         }
-        // Closed, so nothing is skipped.
+        // The sequences continue above the highest number, because they were closed.
         try (var inbox = Sequences.builder("inbox", String.class).store(sqlite("")).open()) {
             assertTrue(inbox.nextId("alice") > 6);
         }
@@ -370,7 +370,7 @@ class StoresTest {
         var soon = Counter.builder("down").store(address).step(1).maxWait(Duration.ofMillis(200));
         try (var kept = Counter.builder("kept").store(address).step(1000).maxWait(Duration.ofMinutes(1)).open();
                 var patient = Counter.builder("down").store(address).step(1).maxWait(Duration.ofMinutes(1)).open();
-                var counter = soon.open()) { // at once: the other has it open
+                var counter = soon.open()) { // opens at once, because the other one is open
             assertEquals(1, patient.nextId());
             server.kill();
             assertArrayEquals(LongStream.rangeClosed(1, 100).toArray(), kept.nextIds(100));
@@ -394,8 +394,8 @@ class StoresTest {
     }
 
     /**
-     * Calls that wait for a store which is gone end by an interrupt, and by close. Virtual threads leave their
-     * carriers.
+     * Tests that calls waiting for a stopped store end after an interrupt or a close, and that virtual threads leave
+     * their carriers.
      */
     private static void interruptedWaits(StoreServer server) throws Exception {
         String address = server.address("namespace=waits");

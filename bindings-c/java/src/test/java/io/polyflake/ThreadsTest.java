@@ -26,9 +26,9 @@ import org.junit.jupiter.api.Timeout;
 
 @Timeout(120)
 class ThreadsTest {
-    /** 16 IDs in a tick, so that all threads wait. */
+    /** A layout with 16 IDs in a tick, so that all threads wait. */
     private static final String SMALL = "timestamp:41|node:10|sequence:4@1767225600000/1ms";
-    /** One ID in an hour: a call waits until something ends it. */
+    /** A layout whose tick is an hour, so that a call waits until something ends it. */
     private static final String FULL = "timestamp:31|node:10|sequence:1@1767225600000/3600s";
 
     private static long[] takenBy(ExecutorService threads, int count, Callable<long[]> take) throws Exception {
@@ -86,7 +86,7 @@ class ThreadsTest {
         }
     }
 
-    /** More of them than carriers, and none of them ends by itself. */
+    /** There are more threads than carriers, and no wait ends by itself. */
     @Test
     void aWaitingVirtualThreadLeavesItsCarrier() throws Exception {
         int many = 10 * Runtime.getRuntime().availableProcessors();
@@ -104,9 +104,9 @@ class ThreadsTest {
         }
     }
 
-    /** Its two IDs of this hour are taken. */
+    /** Returns a Snowflake whose two IDs for this hour are taken. */
     private static Snowflake full(int node) {
-        // It ends waits only by what a test does.
+        // The clock stands still, so only the test can end a wait.
         Snowflake ids = Snowflake.builder().layout(FULL).node(node).maxWait(Duration.ofDays(1))
                 .clock(() -> Instant.parse("2026-06-01T00:00:00Z")).build();
         while (ids.tryNextId().isPresent()) {
@@ -165,7 +165,7 @@ class ThreadsTest {
         }
     }
 
-    /** On a built-in clock, the tick in which the cursor is made is used up. */
+    /** On a built-in clock, the tick in which the cursor was created is used up from the start. */
     @Test
     void aWaitIsCountedOnce() {
         try (var ids = Snowflake.builder().layout(FULL).node(918).maxWait(Duration.ofMillis(1)).build()) {
@@ -238,7 +238,7 @@ class ThreadsTest {
         Task task = Task.started(false, () -> {
             long last = 0;
             for (int n = 0; n < 200; n++) {
-                // Nothing refers to it but the call.
+                // Only the call refers to the Snowflake.
                 last = Snowflake.builder().node(7).clock(() -> {
                     System.gc();
                     return Instant.now();

@@ -37,8 +37,8 @@ import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 
 /**
- * Every case of {@code tests/vectors.json} and {@code tests/public_ids.json}, which describe their own formats, through
- * the public API. A case with a number that no Java type of the argument holds is passed over.
+ * Runs every case in {@code tests/vectors.json} and {@code tests/public_ids.json}, which describe their own formats,
+ * through the public API. A case is skipped if a number does not fit the argument's Java type.
  */
 class VectorsTest {
     private static final Path TESTS = Path.of("../../tests");
@@ -128,7 +128,7 @@ class VectorsTest {
         return Long.parseUnsignedLong(text(c, name));
     }
 
-    /** An argument of an unsigned 64-bit type. */
+    /** Parses an argument of an unsigned 64-bit type. */
     private static long given(String text) {
         BigInteger number = new BigInteger(text);
         Assumptions.assumeTrue(number.signum() >= 0 && number.bitLength() <= 64, "no long holds " + text);
@@ -226,7 +226,7 @@ class VectorsTest {
         return () -> layout.compose(time, whole, sequence);
     }
 
-    /** Of any size: a map takes every Number. */
+    /** Returns node fields of any size, because the map takes any Number. */
     private static Map<String, BigInteger> fields(JsonObject node) {
         Map<String, BigInteger> fields = new LinkedHashMap<>();
         node.asMap().forEach((name, value) -> fields.put(name, value.getAsBigInteger()));
@@ -277,7 +277,7 @@ class VectorsTest {
         return builder;
     }
 
-    /** With the option's own method if that can express the value, otherwise by name. */
+    /** Sets an option with its method if the method can express the value, otherwise by name. */
     private static void set(Snowflake.Builder builder, String name, JsonElement value) {
         if (value instanceof JsonObject fields) {
             builder.node(fields(fields));
@@ -330,7 +330,7 @@ class VectorsTest {
 
     private static Snowflake build(JsonObject options) {
         Snowflake.Builder builder = builder(options);
-        // Snowflakes on a built-in clock share their cursors.
+        // Snowflakes with a built-in clock share a cursor, so use another clock.
         return options.has("clock") ? builder.build() : builder.clock(new HeldClock(1656432460105L)).build();
     }
 
@@ -400,7 +400,7 @@ class VectorsTest {
         };
     }
 
-    /** Returns what a step sets, advanced by each reading after the first. */
+    /** A clock that returns the time set by a step, advanced by each reading after the first. */
     private static final class HeldClock implements InstantSource {
         private long value;
         private long advance;
