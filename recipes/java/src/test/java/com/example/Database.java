@@ -7,7 +7,7 @@ import java.sql.Statement;
 import java.util.Objects;
 import org.postgresql.ds.PGSimpleDataSource;
 
-/** The PostgreSQL that ../test.sh has started. */
+/** The PostgreSQL server that ../test.sh started. */
 public final class Database {
     private Database() {}
 

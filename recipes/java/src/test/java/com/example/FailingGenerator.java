@@ -2,7 +2,7 @@ package com.example;
 
 import io.polyflake.IdGenerator;
 
-/** A generator without an ID. */
+/** A generator that always fails. */
 public final class FailingGenerator implements IdGenerator {
     @Override
     public long nextId() {

@@ -28,7 +28,10 @@ public enum Generators {
         }
     };
 
-    /** The nodes that tests lease: a process cannot lease a node that it has used without a lease. */
+    /**
+     * The nodes that tests lease. A test without a lease must use other nodes, because a process cannot lease a node
+     * that it has used without a lease.
+     */
     public static final String LEASED = "?nodes=100-199";
 
     abstract IdGenerator make(String store);

@@ -6,7 +6,7 @@ import java.io.Writer;
 import java.nio.file.Path;
 import java.util.Objects;
 
-/** A server of a test's own, from coordination/examples/store_server.rs. It ends when this process ends. */
+/** A test's own server, started by coordination/examples/store_server.rs. It stops when this process ends. */
 public final class StoreServer implements AutoCloseable {
     public final String url;
     private final Process process;
@@ -21,7 +21,7 @@ public final class StoreServer implements AutoCloseable {
         url = Objects.requireNonNull(said.readLine(), "it says why on stderr");
     }
 
-    /** {@code kill} or {@code start}. */
+    /** Sends {@code kill} or {@code start} to the program. */
     public void tell(String word) throws IOException {
         told.write(word + "\n");
         told.flush();

@@ -23,7 +23,7 @@ import org.hibernate.generator.EventTypeSets;
  * }
  * }</pre>
  *
- * <p>Give Hibernate the generator as its setting {@link #IDS}. In Spring Boot:
+ * <p>Pass the generator to Hibernate in the setting {@link #IDS}. In Spring Boot:
  *
  * <pre>{@code
  * @Bean

@@ -24,8 +24,8 @@ import tools.jackson.databind.annotation.JsonSerialize;
  * record Order(@IdString long id, @IdString Long parent, @IdString.Each List<Long> items) {}
  * }</pre>
  *
- * <p>Anything but decimal text is refused, even a number, since JavaScript may have rounded it. IDs of 64 bits are
- * unsigned.
+ * <p>Only decimal text is accepted. Even a JSON number is refused, because JavaScript may have rounded it. IDs are read
+ * and written as unsigned numbers.
  */
 @JacksonAnnotationsInside
 @JsonSerialize(using = IdString.Writer.class)
@@ -33,7 +33,7 @@ import tools.jackson.databind.annotation.JsonSerialize;
 @Retention(RetentionPolicy.RUNTIME)
 @Target({ElementType.FIELD, ElementType.METHOD, ElementType.PARAMETER})
 public @interface IdString {
-    /** For a collection of IDs. */
+    /** Marks a collection of IDs. */
     @JacksonAnnotationsInside
     @JsonSerialize(contentUsing = Writer.class)
     @JsonDeserialize(contentUsing = Reader.class)

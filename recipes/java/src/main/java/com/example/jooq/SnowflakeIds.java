@@ -9,7 +9,7 @@ import org.jooq.UniqueKey;
 import org.jooq.UpdatableRecord;
 
 /**
- * jOOQ: a new record takes the next ID if its primary key is one {@code Long} that was not set.
+ * jOOQ: a new record takes the next ID if its primary key is a single {@code Long} that was not set.
  *
  * <pre>{@code
  * configuration.set(new SnowflakeIds(ids));
@@ -18,7 +18,8 @@ import org.jooq.UpdatableRecord;
  * order.store();
  * }</pre>
  *
- * <p>jOOQ calls it for records, as in {@code store}, {@code insert} and {@code batchInsert}. In a statement, set it:
+ * <p>jOOQ calls this listener for records, as in {@code store}, {@code insert} and {@code batchInsert}. In a statement,
+ * set the ID yourself:
  *
  * <pre>{@code
  * dsl.insertInto(ORDERS).set(ORDERS.ID, ids.nextId())

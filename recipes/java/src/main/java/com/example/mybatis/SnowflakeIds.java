@@ -4,8 +4,9 @@ import com.baomidou.mybatisplus.core.incrementer.IdentifierGenerator;
 import io.polyflake.IdGenerator;
 
 /**
- * MyBatis-Plus: keys of {@code IdType.ASSIGN_ID}, its default, take the next ID. Its own generator derives the worker
- * from the host's MAC address and the process ID, so two processes may have the same worker.
+ * MyBatis-Plus: keys with {@code IdType.ASSIGN_ID}, which is the default, take the next ID. MyBatis-Plus's own
+ * generator derives the worker from the host's MAC address and the process ID, so two processes may have the same
+ * worker.
  *
  * <pre>{@code
  * class Order {
@@ -19,7 +20,7 @@ import io.polyflake.IdGenerator;
  * }
  * }</pre>
  *
- * <p>Without Spring, set it in the {@code GlobalConfig}.
+ * <p>Without Spring, set this generator in the {@code GlobalConfig}.
  */
 public final class SnowflakeIds implements IdentifierGenerator {
     private final IdGenerator ids;

@@ -10,7 +10,8 @@ import org.apache.shardingsphere.infra.algorithm.core.context.AlgorithmSQLContex
 import org.apache.shardingsphere.infra.algorithm.keygen.core.KeyGenerateAlgorithm;
 
 /**
- * ShardingSphere 5.5: keys are Snowflakes. Each process leases a worker, and keys that come slowly reach all shards.
+ * ShardingSphere 5.5: keys are Snowflakes. Each process leases a worker, and keys reach all shards even if they are
+ * generated slowly.
  *
  * <pre>{@code
  * keyGenerators:

@@ -10,16 +10,16 @@ import org.springframework.boot.context.properties.EnableConfigurationProperties
 import org.springframework.context.annotation.Bean;
 
 /**
- * Spring Boot: one {@link Snowflake} for the program, with its options from the configuration.
+ * Spring Boot: one {@link Snowflake} for the program, with options from the configuration.
  *
  * <pre>{@code
  * polyflake.lease=redis://redis.internal/0
  * }</pre>
  *
- * <p>Name this class in the file
- * {@code META-INF/spring/org.springframework.boot.autoconfigure.AutoConfiguration.imports}. The program starts once it
- * has leased a node. It gives the node back when it ends, after the last requests and after all beans that use the
- * Snowflake.
+ * <p>Name this class in the file {@code
+ * META-INF/spring/org.springframework.boot.autoconfigure.AutoConfiguration.imports}. With a lease, the program
+ * waits for a node when it starts. When it stops, it gives the node back after the last requests, and after all beans
+ * that use the Snowflake.
  */
 @AutoConfiguration
 @EnableConfigurationProperties(PolyflakeAutoConfiguration.Options.class)

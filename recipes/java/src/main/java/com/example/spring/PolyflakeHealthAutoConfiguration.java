@@ -9,8 +9,8 @@ import org.springframework.boot.health.contributor.HealthIndicator;
 import org.springframework.context.annotation.Bean;
 
 /**
- * Spring Boot's actuator: {@code /actuator/health} has the lease's state as {@code polyflake}. Name this class beside
- * {@link PolyflakeAutoConfiguration}.
+ * Spring Boot's actuator: {@code /actuator/health} shows the lease's state under {@code polyflake}. List this class
+ * next to {@link PolyflakeAutoConfiguration}.
  *
  * <p>While the store cannot be reached, the program is up as long as it issues IDs, so that a restart of the store does
  * not take down the fleet. Once the lease is lost, the program is down.

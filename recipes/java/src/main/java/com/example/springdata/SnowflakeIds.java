@@ -10,7 +10,8 @@ import org.springframework.data.relational.core.mapping.RelationalPersistentProp
 import org.springframework.data.relational.core.mapping.event.BeforeConvertCallback;
 
 /**
- * Spring Data JDBC: a new row, a class or a record, takes the next ID if its {@code @Id} is a {@code Long} and null.
+ * Spring Data JDBC: a new row, whether a class or a record, takes the next ID if its {@code @Id} is a {@code Long} that
+ * is null.
  *
  * <pre>{@code
  * record Order(@Id Long id, String name) {}
@@ -21,7 +22,7 @@ import org.springframework.data.relational.core.mapping.event.BeforeConvertCallb
  * }
  * }</pre>
  *
- * <p>Spring Data calls it for the root of an aggregate, but not for the other entities in the aggregate.
+ * <p>Spring Data calls this for the root of an aggregate, but not for the other entities in the aggregate.
  */
 public final class SnowflakeIds implements BeforeConvertCallback<Object> {
     private final IdGenerator ids;
@@ -40,7 +41,7 @@ public final class SnowflakeIds implements BeforeConvertCallback<Object> {
         if (key == null || key.getType() != Long.class) {
             return row;
         }
-        // This accessor can also set a record's ID: it makes a new record.
+        // This accessor can also set the ID in a record, by creating a new record.
         PersistentPropertyAccessor<Object> properties =
                 new InstantiationAwarePropertyAccessor<>(row, entity::getPropertyAccessor, instantiators);
         if (properties.getProperty(key) == null) {

@@ -81,7 +81,7 @@ class SnowflakeIdTest {
                 orders.getFirst().add(new Item()).add(new Item());
                 factory.inTransaction(session -> orders.forEach(session::persist));
                 long after = ids.nextId();
-                // 100 orders and 2 items, in batches.
+                // 100 orders and 2 items were inserted in batches.
                 assertTrue(factory.getStatistics().getPrepareStatementCount() <= 6);
 
                 factory.inTransaction(session -> {

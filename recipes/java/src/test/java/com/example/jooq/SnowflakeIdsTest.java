@@ -26,7 +26,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 class SnowflakeIdsTest {
-    /** As jOOQ's code generator writes it. */
+    /** A table class like those that jOOQ's code generator writes. */
     static final class Orders extends TableImpl<OrderRecord> {
         private static final long serialVersionUID = 1;
         static final Orders ORDERS = new Orders();

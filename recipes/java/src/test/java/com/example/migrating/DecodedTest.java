@@ -21,7 +21,9 @@ import me.ahoo.cosid.snowflake.SecondSnowflakeId;
 import org.apache.shardingsphere.infra.algorithm.keygen.snowflake.SnowflakeKeyGenerateAlgorithm;
 import org.junit.jupiter.api.Test;
 
-/** IDs that other packages have made decode with Polyflake's layouts, to the time and the node that they were given. */
+/**
+ * Decodes IDs from other packages with Polyflake's layouts, and checks that the time and the node are correct.
+ */
 class DecodedTest {
     private static void check(String layout, Map<String, Long> node, LongSupplier ids) {
         Layout decoding = Layout.of(layout);
@@ -29,7 +31,7 @@ class DecodedTest {
         for (int i = 0; i < 1000; i++) {
             long id = ids.getAsLong();
             Decoded decoded = decoding.decode(id);
-            // Not to the ms: MyBatis-Plus reads a clock that a thread of its own moves.
+            // The time need not match to the ms, because MyBatis-Plus reads a clock that a separate thread updates.
             Duration off = Duration.between(decoded.time(), Instant.now());
             assertTrue(off.abs().compareTo(Duration.ofMinutes(1)) < 0, decoded + " is off by " + off);
             assertEquals(node, decoded.fields());
@@ -43,7 +45,7 @@ class DecodedTest {
 
     @Test
     void mybatisPlus() {
-        // It takes the worker first.
+        // The constructor takes the worker first.
         Sequence sequence = new Sequence(9, 3);
         check("twitter", Map.of("datacenter", 3L, "worker", 9L), sequence::nextId);
         check("leaf", Map.of("worker", 3L << 5 | 9), new Sequence(9, 3)::nextId);
@@ -84,7 +86,7 @@ class DecodedTest {
 
     @Test
     void shardingSphere() {
-        // It was given no worker.
+        // The generator was given no worker.
         SnowflakeKeyGenerateAlgorithm ids = new SnowflakeKeyGenerateAlgorithm();
         ids.init(new Properties());
         check("shardingsphere", Map.of("worker", 0L), () -> (long) ids.generateKeys(null, 1).iterator().next());

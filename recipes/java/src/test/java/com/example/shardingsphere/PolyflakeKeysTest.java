@@ -82,7 +82,8 @@ class PolyflakeKeysTest {
             try (AutoCloseable close = (AutoCloseable) shop; Connection connection = shop.getConnection()) {
                 try (PreparedStatement insert = connection.prepareStatement(
                         "INSERT INTO sharded_orders (name) VALUES (?)", Statement.RETURN_GENERATED_KEYS)) {
-                    // Slowly, so that each key begins a tick: a sequence that began at 0 would fill only one database.
+                    // Insert slowly, so that each key begins a new tick: if the sequence began at 0 each time, only one
+                    // database would get rows.
                     for (int i = 0; i < 100; i++) {
                         insert.setString(1, "an order");
                         assertEquals(1, insert.executeUpdate());

@@ -18,10 +18,10 @@ import org.springframework.web.bind.annotation.PostMapping;
 import org.springframework.web.bind.annotation.RequestBody;
 import org.springframework.web.bind.annotation.RestController;
 
-/** A program of the kind that users have. */
+/** A program like those that users write. */
 @SpringBootApplication
 class Shop {
-    /** That a slow request has begun, and that it may end. */
+    /** Signals that a slow request has begun, and that it may end. */
     static CountDownLatch began = new CountDownLatch(1);
     static CountDownLatch mayEnd = new CountDownLatch(1);
 

@@ -96,7 +96,7 @@ class SpringBootTest {
         program.close();
         assertThrows(ClosedException.class, ids::nextId);
         assertEquals(Lease.State.CLOSED, ids.lease().orElseThrow().state());
-        // Another program can take the node at once.
+        // The node is free, so another program can take it at once.
         try (Snowflake next = Snowflake.builder().lease(lease() + only + "&wait=0s").layout("leaf").build()) {
             assertEquals(5, next.node());
         }

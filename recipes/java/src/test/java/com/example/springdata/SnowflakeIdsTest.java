@@ -37,7 +37,7 @@ class SnowflakeIdsTest {
         String name = "an item";
     }
 
-    /** Its keys are texts. */
+    /** An entity whose keys are strings. */
     @Table("spring_data_texts")
     record Note(@Id String id, String name) {}
 
