@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The Java package's checks: the compiler's warnings, the tests, Javadoc, and the jar. The library is found as anybody
-# finds it: by LD_LIBRARY_PATH. Maven fetches JUnit and its plugins once. The last line is "N passed, N failed".
+# The Java package's checks: the compiler's warnings, the tests, Javadoc, and the jar. The tests find the library
+# through LD_LIBRARY_PATH, as users do. Maven fetches JUnit and its plugins once. The last line is "N passed, N failed".
 set -uo pipefail
 cd "$(dirname "$0")" || exit 1
 
@@ -12,7 +12,7 @@ skip() {
 JAVA_HOME=$(./jdk) || skip "there is no JDK 22 or later"
 export JAVA_HOME
 ../../tools/need mvn maven || skip "there is no Maven"
-# For its leases; without them, and the servers that the Makefile installs, those tests are skipped.
+# The tests of leases need Redis and the servers that the Makefile installs; without them, those tests are skipped.
 ../../tools/need redis-server redis-server || true
 
 built=${CARGO_TARGET_DIR:-$PWD/../../target}/java
@@ -21,7 +21,7 @@ failed=0
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-check() { # NAME COMMAND...: one check that says something only where it fails
+check() { # NAME COMMAND...: one check, whose output is printed only if it fails
   local name=$1
   shift
   if "$@" >"$log" 2>&1; then
@@ -38,7 +38,7 @@ maven() {
   mvn -B -q -Dbuilt="$built" -Dstrict=true "$@"
 }
 
-# Each test is counted, and each case of the vectors.
+# Count each test, and each case in the vectors.
 rm -rf "$built/surefire-reports"
 status=0
 maven package >"$log" 2>&1 || status=$?
@@ -50,7 +50,7 @@ read -r tests bad over < <(cat "$built"/surefire-reports/*.xml 2>/dev/null | awk
   /<(failure|error)[ >]/ { bad++ }
   /<skipped/ { over++ }
   END { print tests + 0, bad + 0, over + 0 }')
-# What did not compile, or crashed, has no line of its own.
+# If the code did not compile, or the JVM crashed, no report counts it.
 [ "$status" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
 [ "$tests" -gt 0 ] || bad=1
 passed=$((passed + tests - bad - over))
