@@ -16,8 +16,8 @@ import org.springframework.context.annotation.Bean;
  * polyflake.lease=redis://redis.internal/0
  * }</pre>
  *
- * <p>Name this class in the file {@code
- * META-INF/spring/org.springframework.boot.autoconfigure.AutoConfiguration.imports}. With a lease, the program
+ * <p>Name this class in the file
+ * {@code META-INF/spring/org.springframework.boot.autoconfigure.AutoConfiguration.imports}. With a lease, the program
  * waits for a node when it starts. When it stops, it gives the node back after the last requests, and after all beans
  * that use the Snowflake.
  */
