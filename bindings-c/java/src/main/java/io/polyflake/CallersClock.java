@@ -12,19 +12,22 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.time.InstantSource;
 
-/** A clock in Java, as the library calls it: {@code polyflake_clock}. */
+/** A Java clock that the library can call, as a {@code polyflake_clock}. */
 final class CallersClock {
     private static final FunctionDescriptor FUNCTION = FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS);
 
     private final InstantSource clock;
-    // A call and the clock that it reads share a thread, so that each call finds its own failure.
+    // A call reads the clock on its own thread, so each call finds its own failure.
     private final ThreadLocal<Throwable> thrown = new ThreadLocal<>();
 
     CallersClock(InstantSource clock) {
         this.clock = clock;
     }
 
-    /** The C function, which ends with the arena. It keeps this clock, which therefore must not keep the arena. */
+    /**
+     * Returns the C function, which lives as long as the arena. The function keeps this clock reachable, so the clock
+     * must not keep the arena reachable.
+     */
     MemorySegment function(Arena arena) {
         return Native.upcall(handle().bindTo(this), FUNCTION, arena);
     }
@@ -50,8 +53,8 @@ final class CallersClock {
     }
 
     /**
-     * What the clock threw in this thread's call that failed with a status; null if that has another reason. An Error
-     * goes on.
+     * Returns the exception that the clock threw in this thread's failed call, or null if the call failed for another
+     * reason. An Error is thrown again.
      */
     Throwable causeOf(int status) {
         if (status != Native.CLOCK_FAILED) {

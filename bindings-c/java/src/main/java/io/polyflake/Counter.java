@@ -11,8 +11,8 @@ import java.util.OptionalLong;
 import java.util.stream.LongStream;
 
 /**
- * Gives numbers that count up, each once: 1, 2, 3 and so on, for order numbers or as the keys of a table. A store hands
- * them out in segments, so that most numbers cost no round trip.
+ * Issues numbers that count up, each only once: 1, 2, 3 and so on. Use them as order numbers or as a table's keys. A
+ * store hands out the numbers in segments, so most calls need no round trip.
  *
  * <pre>{@code
  * try (var orders = Counter.open("orders", "postgres://host/shop")) {
@@ -20,12 +20,13 @@ import java.util.stream.LongStream;
  * }
  * }</pre>
  *
- * <p>No number is given twice, by whichever process, as long as the store loses no write that it acknowledged. Each is
- * greater than every number that this process got before the call began (with one store). A process that ends without
- * {@link #close()} leaves a gap of at most the numbers that it had in hand: two segments.
+ * <p>No number is issued twice by any process, provided that the store loses no write that it has acknowledged. With
+ * one store, each number is greater than every number that this process got before the call began. If a process ends
+ * without {@link #close()}, the numbers that it had in hand, at most two segments, are skipped.
  *
- * <p>Any number of threads may use one. Threads that wait for the store wait in Java, and one thread asks for all of
- * them: a virtual thread leaves its carrier, and an interrupt ends the wait with a {@link WaitInterruptedException}.
+ * <p>Any number of threads may use a Counter. They wait for the store in Java while one thread fetches numbers for all
+ * of them, so a virtual thread leaves its carrier, and an interrupt ends the wait with a {@link
+ * WaitInterruptedException}.
  */
 public final class Counter implements IdGenerator, AutoCloseable {
     private final long address;
@@ -47,7 +48,7 @@ public final class Counter implements IdGenerator, AutoCloseable {
      * @param name the counter's name in the store
      * @param store the address of the store, such as {@code redis://host/0}
      * @return the counter
-     * @throws PolyflakeException as {@link Builder#open()}
+     * @throws PolyflakeException for the same reasons as {@link Builder#open()}
      */
     public static Counter open(String name, String store) {
         return builder(name).store(store).open();
@@ -64,12 +65,12 @@ public final class Counter implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Returns the next number. If none is in hand, waits for the store, for at most {@code maxWait}.
+     * Returns the next number. If no number is in hand, this waits for the store, for at most {@code maxWait}.
      *
      * @return the number
-     * @throws CounterUnavailableException if the store gave none in that time; and at once where waiting does not help:
-     *     the store refuses, somebody removed the counter, or it has reached 2<sup>63</sup>-1
-     * @throws ClosedException after {@link #close()}, also if it came while the call waited
+     * @throws CounterUnavailableException if the store gave no number in that time; or at once if waiting cannot help,
+     *     because the store refuses, somebody removed the counter, or the counter has reached 2<sup>63</sup>-1
+     * @throws ClosedException after {@link #close()}, even if another thread closes the Counter while the call waits
      * @throws WaitInterruptedException if the thread was interrupted while the call waited
      */
     @Override
@@ -90,8 +91,8 @@ public final class Counter implements IdGenerator, AutoCloseable {
     /**
      * Returns the next number without waiting for the store.
      *
-     * @return the number; empty if none is in hand: the store is asked for more meanwhile. With a step of 1, none ever
-     *     is
+     * @return the number, or empty if none is in hand; more numbers are then requested in the background. With a step
+     *     of 1, no number is ever in hand
      * @throws ClosedException after {@link #close()}
      */
     public OptionalLong tryNextId() {
@@ -102,20 +103,20 @@ public final class Counter implements IdGenerator, AutoCloseable {
         }
     }
 
-    /** The next number in hand, or why there is none. */
+    /** Returns the next number in hand. If no number is in hand, this throws the reason. */
     long inHand() {
         return ask((number, detail) -> Native.counterTryNextId(address, number, detail));
     }
 
     /**
-     * Returns {@code n} numbers, much faster than {@code n} calls of {@link #nextId()}. They increase (with one store),
-     * and need not follow each other: see {@link #nextBlock(int)}. If this throws, the numbers that were already taken
-     * are lost, never repeated.
+     * Returns {@code n} numbers, much faster than {@code n} calls to {@link #nextId()}. With one store, they increase,
+     * but they may have gaps. For consecutive numbers, use {@link #nextBlock(int)}. If this throws, the numbers that
+     * were already taken are lost, never repeated.
      *
      * @param n 1 to {@link Snowflake#MAX_BATCH}
      * @return the numbers
-     * @throws InvalidOptionException for another {@code n}
-     * @throws PolyflakeException as {@link #nextId()}
+     * @throws InvalidOptionException if {@code n} is out of range
+     * @throws PolyflakeException for the same reasons as {@link #nextId()}
      */
     @Override
     public long[] nextIds(int n) {
@@ -126,10 +127,11 @@ public final class Counter implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Fills an array with numbers, as {@link #nextIds(int)}. If this throws, the contents of the array are meaningless.
+     * Fills an array with numbers, like {@link #nextIds(int)}. If this throws, the contents of the array are
+     * meaningless.
      *
      * @param numbers the array, of any length
-     * @throws PolyflakeException as {@link #nextId()}
+     * @throws PolyflakeException for the same reasons as {@link #nextId()}
      */
     public void fill(long[] numbers) {
         Objects.requireNonNull(numbers, "numbers");
@@ -143,7 +145,7 @@ public final class Counter implements IdGenerator, AutoCloseable {
         }
     }
 
-    /** Takes numbers in hand, and returns how many the array has then. */
+    /** Fills the array from the numbers in hand, and returns how many it then has. */
     int fillInHand(long[] numbers, int filled) {
         while (filled < numbers.length) {
             long number = Native.counterTryNextIdOrZero(address);
@@ -155,7 +157,7 @@ public final class Counter implements IdGenerator, AutoCloseable {
         return filled;
     }
 
-    /** Waits for the store, in the library. */
+    /** Fetches numbers, and waits for the store inside the library. */
     long[] fetch(int n) {
         try (Arena arena = Arena.ofConfined()) {
             Detail detail = new Detail(arena);
@@ -168,14 +170,14 @@ public final class Counter implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Returns the first of {@code n} numbers that follow each other; the last is it plus {@code n} - 1. Where fewer
-     * than {@code n} are left of what is in hand, those are passed over, and the store is asked.
+     * Returns the first of {@code n} consecutive numbers; the last is {@code n} - 1 higher. If fewer than {@code n}
+     * numbers are in hand, they are skipped, and the store is asked.
      *
      * @param n 1 to {@link Snowflake#MAX_BATCH}
      * @return the first number
-     * @throws InvalidOptionException for another {@code n}, and with several stores, whose numbers do not follow each
-     *     other
-     * @throws PolyflakeException as {@link #nextId()}
+     * @throws InvalidOptionException if {@code n} is out of range, or if there are several stores, whose numbers are
+     *     not consecutive
+     * @throws PolyflakeException for the same reasons as {@link #nextId()}
      */
     public long nextBlock(int n) {
         return askStore((number, detail) -> Native.counterNextBlock(address, n, number, detail));
@@ -191,9 +193,9 @@ public final class Counter implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Returns the highest number that the store has handed out, in segments, to any process. Asks the store.
+     * Asks the store for the highest number that it has handed out, in segments, to any process.
      *
-     * @return the number; 0 before the first
+     * @return the number, or 0 if none was handed out
      * @throws CounterUnavailableException if the store cannot be reached within {@code maxWait} or has no such counter
      * @throws ClosedException after {@link #close()}
      * @throws WaitInterruptedException if the thread was interrupted while the call waited
@@ -203,24 +205,24 @@ public final class Counter implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Lets no number up to this one be handed out any more, by the store to any process: the next is above it. Numbers
-     * in hand in this process are given up; other processes use up what they have. Changes nothing where the counter is
-     * further already.
+     * Raises the counter, so that the store hands out only numbers above {@code number} to any process. This process
+     * discards the numbers it has in hand; other processes use up theirs. If the counter is already further along, this
+     * changes nothing.
      *
      * @param number 1 to 2<sup>63</sup>-1
-     * @throws InvalidOptionException for another number
-     * @throws PolyflakeException as {@link #peek()}
+     * @throws InvalidOptionException if the number is out of range
+     * @throws PolyflakeException for the same reasons as {@link #peek()}
      */
     public void raise(long number) {
         askStore((ignored, detail) -> Native.counterRaise(address, number, detail));
     }
 
     /**
-     * Deletes the counter from the store. The next one that is opened begins at its start again, and numbers repeat.
-     * The Counters of that name in this process give none from then on.
+     * Deletes the counter from the store. If it is opened again, it begins at its start, and numbers repeat. Counters
+     * with this name in this process issue no numbers from then on.
      *
-     * @return whether there was one
-     * @throws PolyflakeException as {@link #peek()}
+     * @return true if the counter existed
+     * @throws PolyflakeException for the same reasons as {@link #peek()}
      */
     public boolean remove() {
         return askStore((existed, detail) -> Native.counterRemove(address, existed, detail)) != 0;
@@ -256,12 +258,12 @@ public final class Counter implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Counters for monitoring, since the first Counter of the name was opened, of all of this process.
+     * Figures for monitoring, for all Counters with this name in this process, since the first was opened.
      *
      * @param inHand how many numbers are in hand
      * @param step how many numbers the next segment has
-     * @param segments how often the store gave numbers
-     * @param skipped how many numbers were passed over, so that a block is one run and numbers go on increasing
+     * @param segments how often the store handed out numbers
+     * @param skipped how many numbers were skipped to keep blocks consecutive and numbers increasing
      * @param waits how often a call found no number in hand, and waited or failed
      */
     public record Stats(long inHand, long step, long segments, long skipped, long waits) {
@@ -269,9 +271,9 @@ public final class Counter implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Reads the counters for monitoring.
+     * Returns figures for monitoring.
      *
-     * @return the counters
+     * @return the figures
      * @throws ClosedException after {@link #close()}
      */
     public Stats stats() {
@@ -288,8 +290,8 @@ public final class Counter implements IdGenerator, AutoCloseable {
 
     /**
      * Closes the Counter. From then on, calls throw {@link ClosedException}, and so do calls that are waiting in other
-     * threads. The last Counter of a name in this process gives back what it has in hand of its last segment: it waits
-     * for the store, for at most 5 s. Closing again does nothing.
+     * threads. When the last Counter with its name in this process is closed, it gives back the unused rest of its last
+     * segment and waits for the store, for at most 5 s. Closing again does nothing.
      */
     @Override
     public void close() {
@@ -307,7 +309,7 @@ public final class Counter implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Opens a {@link Counter}. A later value of an option replaces an earlier one, but for the stores. The library
+     * Opens a {@link Counter}. Except for the stores, a later value of an option replaces an earlier one. The library
      * checks the values in {@link #open()}.
      */
     public static final class Builder {
@@ -320,11 +322,11 @@ public final class Counter implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Sets an option by name, from text, for values that come from a configuration. Names and texts are the same in
-         * every language: store, start, step and max_wait_ms.
+         * Sets an option by name, from text. Use this for values from a configuration file. The names and values are
+         * the same in every language. The options are store, start, step and max_wait_ms.
          *
-         * @param name such as {@code step}
-         * @param value such as {@code auto}
+         * @param name the option's name, such as {@code step}
+         * @param value its value, such as {@code auto}
          * @return this
          */
         public Builder set(String name, String value) {
@@ -333,11 +335,11 @@ public final class Counter implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Adds the address of a store; there must be one. Several share the numbers out: calls go to each in turn, and
-         * to the others while one is down, so that numbers are unique, but not ordered. Every process must name them in
-         * the same order.
+         * Adds the address of a store; at least one is required. Several stores divide the numbers among themselves:
+         * calls go to each in turn, and to the others if a store is down, so numbers are unique, but not ordered. Every
+         * process must list the stores in the same order.
          *
-         * @param address such as {@code redis://host/0}
+         * @param address the store's address, such as {@code redis://host/0}
          * @return this
          */
         public Builder store(String address) {
@@ -345,7 +347,7 @@ public final class Counter implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Sets the first number, where the store has no such counter yet.
+         * Sets the first number, in case the counter does not exist in the store yet.
          *
          * @param number 1 to 2<sup>63</sup>-1; the default is 1
          * @return this
@@ -355,9 +357,9 @@ public final class Counter implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Sets how many numbers a segment has. With 1, the store is asked for each number, and numbers increase over
-         * all processes. By default, the first segment has 100 numbers, and the next the number that lasts ten minutes
-         * at the present rate: at most twice as many as the one before, and at most 1,000,000.
+         * Sets the size of a segment. With 1, the store is asked for each number, and numbers increase across all
+         * processes. By default, the first segment has 100 numbers, and each later segment has enough for ten minutes
+         * at the current rate, but at most twice as many as the segment before and at most 1,000,000.
          *
          * @param numbers 1 to 1,000,000,000
          * @return this
@@ -367,9 +369,9 @@ public final class Counter implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Sets the longest that a call waits for the store.
+         * Sets the longest time that a call waits for the store.
          *
-         * @param longest whole ms; the default is 10 s
+         * @param longest a whole number of ms; the default is 10 s
          * @return this
          */
         public Builder maxWait(Duration longest) {
@@ -378,15 +380,15 @@ public final class Counter implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Opens the counter: makes it where the store has none, and waits until it can give a number, for at most
-         * {@code maxWait}. Counters of one process with the same stores and name share the numbers in hand. What
-         * happens is logged: see {@link LeaseEvents}.
+         * Opens the counter, creates it if the store does not have it, and waits until it can issue a number, for at
+         * most {@code maxWait}. Counters with the same stores and name in one process share the numbers in hand. Events
+         * are logged: see {@link LeaseEvents}.
          *
          * @return the counter
-         * @throws InvalidOptionException for an option that cannot be, without a store, where the stores are in another
-         *     order or number than the counter began with, and where this process uses the counter with another start
-         *     or step
-         * @throws CounterUnavailableException if the store cannot be reached or will not give numbers
+         * @throws InvalidOptionException if an option is invalid or the store is missing; if the stores differ in order
+         *     or number from those that the counter was created with; or if this process uses the counter with another
+         *     start or step
+         * @throws CounterUnavailableException if the store cannot be reached or will not hand out numbers
          * @throws LibraryException if the native library cannot be used
          * @throws WaitInterruptedException if the thread was interrupted while the call waited
          */

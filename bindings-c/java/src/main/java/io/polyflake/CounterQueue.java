@@ -9,13 +9,13 @@ import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * The calls of a Counter that wait. One thread at a time fetches numbers, for all that are there when it begins: those
- * that come later may have begun after greater numbers were returned, and are next.
+ * The calls of a Counter that wait. One thread at a time fetches numbers for all calls that wait when it begins. Later
+ * calls are served next, because they may have begun after greater numbers were returned.
  */
 final class CounterQueue {
-    /** The most numbers that are fetched at once. */
+    /** The most numbers to fetch at once. */
     private static final int MOST_FETCHED = 1 << 20;
-    /** The library, whose wait ends first, may say more about what is wrong. */
+    /** The library's wait should end first, because the library may say more about the cause. */
     private static final long GRACE_NS = TimeUnit.MILLISECONDS.toNanos(10);
 
     private final Counter counter;
@@ -49,7 +49,7 @@ final class CounterQueue {
         longestNs = TimeUnit.MILLISECONDS.toNanos(maxWait.toMillis()) + GRACE_NS;
     }
 
-    /** Waits for the rest of the numbers, of which some are there. */
+    /** Waits for the rest of the numbers; {@code filled} of them are already there. */
     void fill(long[] numbers, int filled) {
         lock.lock();
         Waiter waiter = new Waiter(numbers, filled, lock.newCondition());
@@ -57,7 +57,7 @@ final class CounterQueue {
             waiters.add(waiter);
             if (!isFetching) {
                 StoreThreads.start("counter", this::fetch);
-                isFetching = true; // after what may fail; the thread waits for the lock
+                isFetching = true; // set last, because the start may fail; the thread waits for the lock
             }
             while (waiter.left() > 0 && waiter.failure == null) {
                 long left = waiter.since + longestNs - System.nanoTime();
@@ -76,7 +76,7 @@ final class CounterQueue {
         if (waiter.failure != null) {
             throw waiter.failure;
         }
-        // Too late: what is in hand by now, or why nothing is.
+        // The wait is over: take the numbers in hand, or throw the reason that there are none.
         filled = waiter.filled;
         while (filled < numbers.length) {
             filled = counter.fillInHand(numbers, filled);
@@ -86,7 +86,7 @@ final class CounterQueue {
         }
     }
 
-    /** Gets numbers for the calls that wait, until there are none. */
+    /** Fetches numbers until no call waits. */
     private void fetch() {
         int wanted = ask();
         while (wanted > 0) {
@@ -104,7 +104,7 @@ final class CounterQueue {
         }
     }
 
-    /** How many numbers the first calls want. */
+    /** Marks the first calls as asked for, and returns how many numbers they want. */
     private int ask() {
         int most = mostAtOnce();
         lock.lock();
@@ -141,7 +141,7 @@ final class CounterQueue {
                 if (failure != null) {
                     waiter.failure = failure.again();
                 } else if (waiter.left() > 0) {
-                    // A batch, which may wait for so long each time. Behind the others, which want less.
+                    // A batch may wait this long for each run. It goes behind the other calls, which want less.
                     waiter.since = System.nanoTime();
                     waiters.add(waiter);
                     continue;
@@ -154,8 +154,8 @@ final class CounterQueue {
     }
 
     /**
-     * A segment, so that calls that wait have theirs after one answer of the store. With a step of 1, the store gives
-     * any number of them at once.
+     * Returns the size of a segment, so that one answer from the store serves the calls that wait. With a step of 1,
+     * the store hands out any number at once.
      */
     private int mostAtOnce() {
         try {

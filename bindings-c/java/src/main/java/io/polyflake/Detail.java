@@ -5,7 +5,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
-/** Turns a status into an exception with what the library says about it: {@code polyflake_detail}. */
+/** Turns a status into an exception with the details from the library, a {@code polyflake_detail}. */
 final class Detail {
     private static final long SIZE = 520;
     private static final long BEHIND_MS = 8;
@@ -23,7 +23,9 @@ final class Detail {
         segment.set(JAVA_LONG, 0, SIZE);
     }
 
-    /** For critical calls that may use the heap. Of longs, since those are aligned. */
+    /**
+     * Returns a detail for critical calls, which may use the heap. It is an array of longs, because that is aligned.
+     */
     static Detail onHeap() {
         return new Detail(MemorySegment.ofArray(new long[(int) SIZE / Long.BYTES]));
     }
@@ -40,13 +42,13 @@ final class Detail {
                 cause));
     }
 
-    /** For what must not happen. */
+    /** Returns an exception for a bug in Polyflake. */
     static PolyflakeException internal(Throwable cause) {
         return PolyflakeException.of(new PolyflakeException.Details(Native.INTERNAL, Native.statusName(Native.INTERNAL),
                 Native.statusMessage(Native.INTERNAL), 0, 0, cause));
     }
 
-    /** An error that is found here, in the library's words. */
+    /** Returns an exception for an error found in Java, with the library's message. */
     static PolyflakeException inWords(int status, Object value) {
         String name = Native.statusName(status);
         String message = name + ": " + Native.statusMessage(status) + ": " + value;

@@ -19,15 +19,16 @@ import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 
 /**
- * The functions of {@code polyflake.h}, and how values get to them. An object of the library is its address, a {@code
- * long}: a call then does not check a segment. Whoever makes a call keeps the object's owner reachable during it.
+ * The functions of {@code polyflake.h}, and conversions for their arguments. A native object is represented by its
+ * address, a {@code long}, so that calls need not check a segment. The caller must keep the object's owner reachable
+ * during the call.
  *
- * <p>Functions that neither wait nor call back are critical: the thread stays in Java, which saves most of a call's
- * time.
+ * <p>Functions that neither wait nor call back are critical: the thread stays in the Java state, which saves most of a
+ * call's time.
  */
 @SuppressWarnings("restricted")
 final class Native {
-    /** POLYFLAKE_ABI_VERSION in the header that this file was written after. */
+    /** POLYFLAKE_ABI_VERSION of the header that this file matches. */
     static final int ABI_VERSION = 0;
 
     static final int OK = 0;
@@ -39,7 +40,7 @@ final class Native {
     static final int PUBLIC_ID_SIZE = 49;
     static final int PUBLIC_KEY_SIZE = 28;
 
-    /** Frees objects of the library once nothing refers to their owners: a call never uses freed memory. */
+    /** Frees native objects once nothing refers to their owners, so a call never uses freed memory. */
     static final Cleaner CLEANER = Cleaner.create();
 
     private static final Library LIBRARY = Library.find();
@@ -121,7 +122,7 @@ final class Native {
     private static final MethodHandle SET_LEASE_LISTENER = ordinary("polyflake_set_lease_listener",
             FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, ADDRESS));
 
-    // What waits for a store, or may take a lock that others hold, is not critical.
+    // A function that waits for a store or for a lock is not critical.
     private static final MethodHandle COUNTER_OPEN = ordinary("polyflake_counter_open", MAKE);
     private static final MethodHandle COUNTER_CLOSE = ordinary("polyflake_counter_close", FREE);
     private static final MethodHandle COUNTER_FREE = ordinary("polyflake_counter_free", FREE);
@@ -160,7 +161,7 @@ final class Native {
 
     private Native() {}
 
-    /** The text of an error's number, without values. */
+    /** Returns the name of an error code. */
     static String statusName(int status) {
         try {
             return text((MemorySegment) STATUS_NAME.invokeExact(status));
@@ -185,7 +186,7 @@ final class Native {
         }
     }
 
-    /** Null where this is the only copy of the library in the process. */
+    /** Returns null if this is the only copy of the library in the process. */
     static String copiesWarning() {
         try {
             MemorySegment warning = (MemorySegment) COPIES_WARNING.invokeExact();
@@ -376,7 +377,10 @@ final class Native {
         }
     }
 
-    /** All segments may be on the heap. Only without a clock of the caller's, which a critical call must not run. */
+    /**
+     * Fills a segment; all segments may be on the heap. The Snowflake must have a built-in clock, because a critical
+     * call must not run a caller's clock.
+     */
     static int fillNowOnHeap(long snowflake, long n, MemorySegment ids, MemorySegment filled, MemorySegment detail) {
         try {
             return (int) FILL_NOW_ON_HEAP.invokeExact(snowflake, n, ids, filled, detail);
@@ -555,17 +559,17 @@ final class Native {
         }
     }
 
-    /** What the library has at an address. */
+    /** Returns the memory at a native address. */
     static MemorySegment at(MemorySegment address, long size) {
         return address.reinterpret(size);
     }
 
-    /** A C function that the library calls. It lives as long as the arena. */
+    /** Returns a C function for the library to call. It lives as long as the arena. */
     static MemorySegment upcall(MethodHandle target, FunctionDescriptor function, Arena arena) {
         return Linker.nativeLinker().upcallStub(target, function, arena);
     }
 
-    /** A struct that begins with its own size. */
+    /** Allocates a struct, which begins with its size. */
     static MemorySegment struct(Arena arena, long size) {
         MemorySegment struct = arena.allocate(size, Long.BYTES);
         struct.set(JAVA_LONG, 0, size);
@@ -573,8 +577,8 @@ final class Native {
     }
 
     /**
-     * A text that ends with NUL. A NUL inside would hide the rest, so it becomes the symbol for NUL, which every parser
-     * of the library refuses.
+     * Returns a text that ends with NUL. A NUL inside the text would hide the rest, so it is replaced by the symbol for
+     * NUL, which all parsers in the library refuse.
      */
     static MemorySegment text(Arena arena, String text) {
         byte[] bytes = utf8(text.replace('\0', '\u2400'));
@@ -589,7 +593,10 @@ final class Native {
         return segment;
     }
 
-    /** A lone surrogate has no UTF-8. Java would write a question mark; these bytes are refused instead. */
+    /**
+     * Encodes a text. A lone surrogate cannot be encoded in UTF-8: Java would write a question mark, but this returns
+     * bytes that the library refuses.
+     */
     static byte[] utf8(String text) {
         try {
             ByteBuffer buffer = StandardCharsets.UTF_8.newEncoder().encode(CharBuffer.wrap(text));
@@ -639,7 +646,8 @@ final class Native {
     }
 
     /**
-     * Where the library is missing, a function that says so, at every call: a class that fails to load says it once.
+     * Looks up a function. If the library is missing, returns a function that reports this at every call; a class that
+     * fails to load would report it only once.
      */
     private static MethodHandle bind(String name, FunctionDescriptor function, Linker.Option... options) {
         try {
@@ -664,7 +672,7 @@ final class Native {
         throw new LibraryException(missing.getMessage(), missing);
     }
 
-    /** What a method handle threw: nothing that is checked. */
+    /** Converts what a method handle threw to an unchecked exception. */
     private static RuntimeException rethrown(Throwable thrown) {
         if (thrown instanceof RuntimeException exception) {
             return exception;

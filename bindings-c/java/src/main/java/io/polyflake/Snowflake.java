@@ -123,7 +123,6 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
             Detail detail = new Detail(arena);
             MemorySegment id = arena.allocate(JAVA_LONG);
             if (clock != null) {
-                requireStack();
                 check(Native.nextIdNow(address, id, detail.segment), detail);
                 if (id.get(JAVA_LONG, 0) != 0) {
                     return id.get(JAVA_LONG, 0);
@@ -148,7 +147,6 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         try (Arena arena = Arena.ofConfined()) {
             Detail detail = new Detail(arena);
             MemorySegment id = arena.allocate(JAVA_LONG);
-            requireStack();
             check(Native.tryNextId(address, id, detail.segment), detail);
             return OptionalLong.of(id.get(JAVA_LONG, 0));
         } catch (SequenceExhaustedException none) {
@@ -247,7 +245,6 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
             MemorySegment room = arena.allocate(JAVA_LONG, Math.min(Filling.length(ids), MOST_AWAITED));
             do {
                 long n = Math.min(Filling.length(filling.room(MOST_AWAITED)), MOST_AWAITED);
-                requireStack();
                 check(Native.fillNow(address, n, room, count, detail.segment), detail);
                 long filled = count.get(JAVA_LONG, 0);
                 filling.put(room, filled);
@@ -347,7 +344,6 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         try (Arena arena = Arena.ofConfined()) {
             Detail detail = new Detail(arena);
             MemorySegment stats = Native.struct(arena, Stats.SIZE);
-            requireStack();
             check(Native.snowflakeStats(address, stats, detail.segment), detail);
             return Stats.of(stats);
         } finally {

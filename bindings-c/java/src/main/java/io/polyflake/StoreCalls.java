@@ -6,7 +6,10 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 
-/** Calls that wait for a store inside the library, each in a thread: few at once, however many threads ask. */
+/**
+ * Calls that wait for a store inside the library, each on a separate thread. Only a few run at once, however many
+ * threads ask.
+ */
 final class StoreCalls {
     private static final int FEWEST = 4;
     private static final int MOST = 32;

@@ -5,7 +5,7 @@ import java.util.concurrent.FutureTask;
 import java.util.function.Supplier;
 
 /**
- * Threads for calls that wait for a store inside the library. There they cannot be interrupted, and a virtual thread
+ * Threads for calls that wait for a store inside the library, where a thread cannot be interrupted and a virtual thread
  * would hold its carrier.
  */
 final class StoreThreads {
@@ -15,7 +15,7 @@ final class StoreThreads {
         Thread.ofPlatform().daemon().name("polyflake-" + name).start(run);
     }
 
-    /** Opens something. After an interrupt the attempt goes on, and what it opens is closed. */
+    /** Opens an object. After an interrupt, the attempt continues in the background, and its result is closed. */
     static <T extends AutoCloseable> T open(Supplier<T> open) {
         FutureTask<T> opening = new FutureTask<>(open::get);
         start("open", opening);
@@ -26,14 +26,14 @@ final class StoreThreads {
                 try {
                     result(opening).close();
                 } catch (Exception neverOpened) {
-                    // Nobody is there to be told.
+                    // There is nobody to report this to.
                 }
             });
             throw interrupted;
         }
     }
 
-    /** Makes a call that an interrupt does not end. */
+    /** Makes a call, which an interrupt does not end. */
     static void runToTheEnd(Runnable call) {
         if (!Thread.currentThread().isVirtual()) {
             call.run();
@@ -70,7 +70,7 @@ final class StoreThreads {
 
     private static RuntimeException rethrown(ExecutionException failure) {
         if (failure.getCause() instanceof PolyflakeException exception) {
-            exception.setStackTrace(new Throwable().getStackTrace()); // of the thread that asked
+            exception.setStackTrace(new Throwable().getStackTrace()); // the stack of the thread that asked
         }
         if (failure.getCause() instanceof RuntimeException exception) {
             return exception;

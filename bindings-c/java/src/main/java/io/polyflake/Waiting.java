@@ -8,11 +8,11 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * A call that waits for IDs: in the library's fair queue, but parked in Java, so that a virtual thread leaves its
- * carrier and an interrupt ends the wait.
+ * A call that waits for IDs. Its place is in the library's fair queue, but its thread is parked in Java, so that a
+ * virtual thread leaves its carrier and an interrupt ends the wait.
  */
 final class Waiting implements AutoCloseable {
-    /** How long a close or a step of the clock may go unnoticed. */
+    /** The longest time that a close or a step of the clock may go unnoticed. */
     private static final long LONGEST_PAUSE_NS = TimeUnit.MILLISECONDS.toNanos(50);
 
     private final Snowflake owner;
@@ -31,14 +31,14 @@ final class Waiting implements AutoCloseable {
         address = made.get(JAVA_LONG, 0);
     }
 
-    /** Waits for up to n IDs of one node, at least one, and returns how many came. */
+    /** Waits for 1 to n IDs with the same node, and returns the number of IDs. */
     long await(long n, MemorySegment ids) {
         long since = System.nanoTime();
         while (true) {
             if (Thread.currentThread().isInterrupted()) {
                 throw new WaitInterruptedException();
             }
-            // Not 0: next_id_now has counted this wait.
+            // Not 0, because next_id_now has already counted this wait.
             long waited = Math.max(System.nanoTime() - since, 1);
             owner.check(Native.waitingPoll(address, waited, n, ids, filled, pauseNs, detail.segment), detail);
             long count = filled.get(JAVA_LONG, 0);
