@@ -1,8 +1,7 @@
-//! The operator's view of a store: lists the records of a namespace, and makes the changes that people make
-//! by hand.
+//! The operator's view of a store: lists a namespace's records, and makes changes that an operator requests.
 //!
-//! The keeper is not involved: each call queries the store itself, from the calling thread, and delays no ID
-//! or number.
+//! These calls do not use the keeper. Each call sends its requests to the store from the calling thread, and
+//! does not delay IDs or numbers.
 
 use core::cell::Cell;
 use core::fmt;
@@ -23,8 +22,8 @@ use crate::store::{
 use crate::stores;
 use crate::url::Address;
 
-/// How many times a change is tried while others change the same record, and how many times an unresponsive
-/// store is queried.
+/// The number of times that a change is tried while other processes change the same record, and the number of
+/// times that a store is queried if it does not respond.
 const TRIES: u32 = 8;
 const TRIES_UNREACHABLE: u32 = 2;
 
@@ -45,16 +44,16 @@ pub struct Admin {
     runtime: Runtime,
 }
 
-/// Why a change was not made.
+/// The reason why a change was not made.
 enum Refusal {
     Store(StoreError),
     /// A record of the space cannot be read.
     Unreadable(String),
-    /// Others changed the record at each attempt.
+    /// Other processes changed the record at each attempt.
     Contended,
     /// The counter does not exist.
     NotThere,
-    /// At present, the change would do harm or have no effect.
+    /// The change would do harm at present, or would have no effect.
     No(String),
 }
 
@@ -91,11 +90,11 @@ impl From<lease::Refusal> for Refusal {
 }
 
 impl Admin {
-    /// Opens a store for an operator. Nothing is sent before the first call.
+    /// Opens a store for an operator. Sends nothing to the store before the first call.
     ///
     /// # Errors
     ///
-    /// `invalid_option` for an invalid address.
+    /// Returns `invalid_option` if the address is invalid.
     pub fn open(address: &str) -> Result<Self, Error> {
         let invalid = |why: &str| Error::from_outside(ErrorCode::InvalidOption, why);
         let address =
@@ -114,17 +113,18 @@ impl Admin {
         &self.address
     }
 
-    /// Returns all leases in the namespace: those on each layout's nodes, and those on each set of sequences.
+    /// Returns all leases in the namespace: the leases on each layout's nodes, and the leases on each set of
+    /// sequences.
     ///
     /// # Errors
     ///
-    /// `lease_unavailable` if the store cannot be reached, or cannot list its records.
+    /// Returns `lease_unavailable` if the store cannot be reached, or cannot list its records.
     pub fn leases(&mut self) -> Result<Vec<(LeasesOf, Listing)>, Error> {
         let namespace = self.address.namespace.clone();
         self.ask(ErrorCode::LeaseUnavailable, &async |store| {
             let mut all = Vec::new();
             for name in store.groups(&namespace, records::Kind::Space).await? {
-                // Groups of any other form come from another version.
+                // If a name does not parse, another version of Polyflake wrote the group.
                 if let Some(space) = Space::parse(&namespace, &name) {
                     let found = Found::read(store, &lease::group(&space)).await?;
                     all.push((LeasesOf::Layout(space), found.listing()));
@@ -140,12 +140,13 @@ impl Admin {
         })
     }
 
-    /// Declares that nobody has leased a node of this layout, or owned these sequences, before, so that
-    /// nobody has to wait. Returns whether that changed anything. Pass 0 as `max_ahead_ms` for sequences.
+    /// Declares that no process has leased a node with this layout, or owned these sequences, before. New
+    /// leases then do not wait for earlier ones. Returns true if this changed the store. Pass 0 as
+    /// `max_ahead_ms` for sequences.
     ///
     /// # Errors
     ///
-    /// `lease_unavailable` if nodes were leased, or the store cannot be reached.
+    /// Returns `lease_unavailable` if nodes were leased, or if the store cannot be reached.
     pub fn init<'a>(&mut self, of: impl Into<Target<'a>>, max_ahead_ms: u32) -> Result<bool, Error> {
         let (space, group) = of.into().place(&self.address.namespace);
         let (lead_ms, difference_ms) = (self.lead_ms(max_ahead_ms), self.address.clock_difference_ms);
@@ -179,15 +180,15 @@ impl Admin {
         })
     }
 
-    /// Writes a new fence, for use after a restore: no lease acquired from now on issues in a tick in which
-    /// an earlier holder may have issued. Until that tick has passed, only processes that have a node
-    /// continue. Returns the time of that tick in Unix ms. If the address has a larger TTL or
-    /// `clock_difference` than the space, all holders use the larger value from then on. Pass 0 as
-    /// `max_ahead_ms` for sequences.
+    /// Writes a new fence, for use after a restore. Leases that are acquired from now on issue IDs only from
+    /// the fence on, which is later than any tick in which an earlier holder may have issued. Until then,
+    /// only processes that have a node can issue IDs. Returns the fence's time in Unix ms. If the address has
+    /// a larger TTL or `clock_difference` than the space, all holders use the larger value from then on. Pass
+    /// 0 as `max_ahead_ms` for sequences.
     ///
     /// # Errors
     ///
-    /// `lease_unavailable` if the store cannot be reached.
+    /// Returns `lease_unavailable` if the store cannot be reached.
     pub fn fence<'a>(&mut self, of: impl Into<Target<'a>>, max_ahead_ms: u32) -> Result<u64, Error> {
         let (space, group) = of.into().place(&self.address.namespace);
         let (lead_ms, difference_ms) = (self.lead_ms(max_ahead_ms), self.address.clock_difference_ms);
@@ -209,8 +210,8 @@ impl Admin {
                 };
                 let wall_ms = u64::try_from(Clocks.wall_ms()).unwrap_or(0);
                 let fence = lease::fence(&space, found.now_ms.max(wall_ms), &new);
-                // Each fence must differ from the one before: an equal fence would mean that nothing was
-                // lost.
+                // Each fence must differ from the previous one: holders take an equal fence to mean that
+                // nothing was lost.
                 new.fence = fence.max(before.fence.saturating_add(1));
                 let from_ms = space.start_ms(new.fence);
                 if write_head(store, &group, expected, new).await? {
@@ -222,14 +223,14 @@ impl Admin {
     }
 
     /// Takes a node from its holder, and sets the node's bound to the store's present time plus the lead. Use
-    /// this for a node whose bound a wrong clock moved far ahead. Unless forced, this is refused while the
-    /// node's lease has not expired, because the holder may issue up to its bound. Returns the time from
-    /// which the node can be used, in Unix ms.
+    /// this if a wrong clock has moved the bound too far ahead. Fails unless the node's lease has expired or
+    /// `is_forced` is true, because the holder may issue IDs up to its bound. Returns the time from which the
+    /// node can be used, in Unix ms.
     ///
     /// # Errors
     ///
-    /// `lease_unavailable` if the node was never leased or its lease has not expired, or the store cannot be
-    /// reached.
+    /// Returns `lease_unavailable` if the node was never leased, if its lease has not expired, or if the
+    /// store cannot be reached.
     pub fn reset(&mut self, layout: &Layout, node: u64, is_forced: bool) -> Result<u64, Error> {
         let space = Space::of(&self.address.namespace, layout);
         let difference_ms = self.address.clock_difference_ms;
@@ -255,8 +256,8 @@ impl Admin {
                 }
                 let reserved_until = bound(&space, found.now_ms, under.lead_ms);
                 let expected = Some(record.version);
-                // The time is later, so that the former holder does not mistake this for a record that the
-                // store has lost.
+                // `since_ms` must be later than before. Otherwise, the former holder would conclude that the
+                // store had lost its record.
                 let new = Node {
                     version: draw(&mut random),
                     token: 0,
@@ -275,11 +276,11 @@ impl Admin {
         })
     }
 
-    /// Returns every counter in the namespace, or every row if the address names another system's schema.
+    /// Returns all counters in the namespace, or all rows if the address names another system's schema.
     ///
     /// # Errors
     ///
-    /// `counter_unavailable` if the store cannot be reached, or cannot list its counters.
+    /// Returns `counter_unavailable` if the store cannot be reached, or cannot list its counters.
     pub fn counters(&mut self) -> Result<Vec<(String, CounterRecord)>, Error> {
         let (namespace, schema) = (self.address.namespace.clone(), self.address.schema);
         let mut names = self.ask(ErrorCode::CounterUnavailable, &async |store| {
@@ -290,7 +291,8 @@ impl Admin {
         })?;
         names.sort();
         let mut all = Vec::with_capacity(names.len());
-        // Reads one counter at a time: together they might take longer than an answer may.
+        // Read one counter at a time: reading all of them in one attempt might take longer than an attempt
+        // may.
         for name in names {
             let counter = CounterName { namespace: namespace.clone(), name, schema };
             let found =
@@ -302,24 +304,26 @@ impl Admin {
         Ok(all)
     }
 
-    /// Returns a counter's record, if it exists.
+    /// Returns a counter's record, or `None` if the counter does not exist.
     ///
     /// # Errors
     ///
-    /// `counter_unavailable` if the store cannot be reached, `invalid_option` for an invalid name.
+    /// Returns `counter_unavailable` if the store cannot be reached, and `invalid_option` if the name is
+    /// invalid.
     pub fn counter(&mut self, name: &str) -> Result<Option<CounterRecord>, Error> {
         let counter = self.counter_name(name)?;
         self.ask(ErrorCode::CounterUnavailable, &async |store| counter_of(store, &counter).await)
     }
 
-    /// Ensures that no number up to `number` is handed out any more. If the counter is gone, creates it
-    /// again, above that number. Processes still issue the numbers that they have in hand, so pass a number
-    /// above those. Returns whether the counter was lower, or the store had lost writes.
+    /// Moves the counter above `number`, so that processes fetch only higher numbers. If the counter is gone,
+    /// creates it again above `number`. Processes still issue the numbers they have already fetched, so pass
+    /// a number above those. Returns true if the counter was lower, or if the store had lost writes.
     ///
     /// # Errors
     ///
-    /// `counter_unavailable` if the store cannot be reached, if it is only one of the counter's stores, or if
-    /// another system's table has no such row; `invalid_option` for a number that is not 1 to 2^63-1.
+    /// Returns `counter_unavailable` if the store cannot be reached, if it is only one of the counter's
+    /// stores, or if another system's table has no such row. Returns `invalid_option` if the number is not in
+    /// 1 to 2^63-1.
     pub fn raise(&mut self, name: &str, number: impl Into<Number>) -> Result<bool, Error> {
         let number = number.into().in_range("number", 1, LAST_NUMBER)?;
         let counter = self.counter_name(name)?;
@@ -339,13 +343,13 @@ impl Admin {
         })
     }
 
-    /// Deletes a counter. A process that opens the counter later begins at its start again, and numbers
-    /// repeat. Returns whether the counter existed.
+    /// Deletes a counter. If a process opens the counter again, it begins at its start, and numbers repeat.
+    /// Returns true if the counter existed.
     ///
     /// # Errors
     ///
-    /// `counter_unavailable` if the store cannot be reached or is only one of the counter's stores, and for
-    /// other systems' tables.
+    /// Returns `counter_unavailable` if the store cannot be reached, if it is only one of the counter's
+    /// stores, or if the table belongs to another system.
     pub fn remove(&mut self, name: &str) -> Result<bool, Error> {
         let counter = self.counter_name(name)?;
         let is_unsure = Cell::new(false);
@@ -379,7 +383,8 @@ impl Admin {
         self.address.ttl_ms.saturating_add(max_ahead_ms.into())
     }
 
-    /// Queries the store. If it does not answer, repeats the query for as long as an attempt may take.
+    /// Queries the store, for as long as an attempt may take. If the store cannot be reached, queries it a
+    /// second time.
     fn ask<T>(
         &mut self,
         code: ErrorCode,
@@ -415,7 +420,7 @@ impl Admin {
     }
 }
 
-/// Returns a counter's record.
+/// Returns a counter's record, or `None` if the counter does not exist.
 async fn counter_of(
     store: &mut dyn records::Store,
     counter: &CounterName,
@@ -436,8 +441,9 @@ fn group_of(counter: &CounterName) -> Group {
     Group { namespace, kind: records::Kind::Counter, name }
 }
 
-/// Changes a counter. Returns whether anything was written, by this try or, if the earlier try `is_unsure`,
-/// by that one.
+/// Changes a counter. Returns true if this call wrote a record. `is_unsure` means that an earlier call wrote
+/// something and failed. In that case, this call writes a record again even if it already has the wanted
+/// contents.
 async fn change(
     store: &mut dyn records::Store,
     counter: &CounterName,
@@ -459,7 +465,7 @@ async fn change(
     }
 }
 
-/// Raises a row. Returns whether its number was lower.
+/// Raises a row. Returns true if its number was lower.
 async fn raise_row(store: &mut dyn Rows, counter: &CounterName, number: u64) -> Result<bool, Refusal> {
     for _ in 0..TRIES {
         let Some(found) = store.counter(counter).await? else {
@@ -479,7 +485,7 @@ async fn raise_row(store: &mut dyn Rows, counter: &CounterName, number: u64) -> 
     Err(Refusal::Contended)
 }
 
-/// The leases to change.
+/// The group of leases that a change applies to.
 #[derive(Debug, Clone, Copy)]
 pub enum Target<'a> {
     /// The nodes of a layout.
@@ -510,22 +516,22 @@ impl Target<'_> {
     }
 }
 
-/// The users of a group of leases.
+/// The kind of IDs or numbers that a group of leases is for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LeasesOf {
-    /// The nodes of layouts whose IDs have the same form.
+    /// The nodes in all layouts whose IDs have this form.
     Layout(Space),
-    /// One set of sequences, which has one owner at a time, shown as node 0.
+    /// One set of sequences. It has one owner at a time, which is listed as node 0.
     Sequences {
         /// The name of the sequences.
         name: String,
-        /// The unit of their bounds and fences: milliseconds since 1970.
+        /// The space, in which bounds and fences are milliseconds since 1970.
         space: Space,
     },
 }
 
 impl LeasesOf {
-    /// Returns the unit of bounds and fences.
+    /// Returns the space, which converts bounds and fences to times.
     #[must_use]
     pub const fn space(&self) -> &Space {
         match self {
@@ -543,7 +549,7 @@ impl fmt::Display for LeasesOf {
     }
 }
 
-/// All records that a store keeps of a space.
+/// All records of a space in a store.
 struct Found {
     now_ms: u64,
     incarnation: String,
@@ -564,7 +570,7 @@ impl Found {
         Ok(Self { now_ms, incarnation, granularity_ms, head, nodes })
     }
 
-    /// Returns a head for a space without records.
+    /// Creates a head for a space that has no records.
     fn new_head(&self, lead_ms: u64, difference_ms: u64, why: Why) -> Head {
         let (incarnation, granularity_ms) = (self.incarnation.clone(), self.granularity_ms);
         Head {

@@ -1,8 +1,8 @@
-//! Counters: numbers from 1 up, which a store hands out in segments.
+//! Counters: numbers from 1 up, which processes get from a store in segments.
 //!
-//! The path of a number: [`Counter::next_id`] → the segments in hand ([`segments`]) → the number. If no
-//! number is in hand, the call waits for the keeper, which asks the store ([`crate::keeper`]) for as many
-//! numbers as [`step`] says.
+//! The path of a number: [`Counter::next_id`] → the fetched segments ([`segments`]) → the number. If the
+//! fetched segments are used up, the call waits for the keeper ([`crate::keeper`]), which asks the store for
+//! another segment. [`step`] chooses the size of that segment.
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -26,8 +26,8 @@ use options::invalid;
 use segments::Run;
 use shared::{Answer, Counts, Pending, Shared, Source, What, unavailable};
 
-/// Numbers that count up, each issued once: 1, 2, 3 and so on, for order numbers or as a table's keys. A
-/// store hands out the numbers in segments, so that most of them need no round trip.
+/// Issues ascending numbers, each of them once: 1, 2, 3 and so on. Use them as order numbers, or as a table's
+/// keys. The counter fetches the numbers from a store in segments, so most of them need no round trip.
 ///
 /// ```no_run
 /// use polyflake_coordination::Counter;
@@ -41,12 +41,12 @@ use shared::{Answer, Counts, Pending, Shared, Source, What, unavailable};
 /// - No number is issued twice, by any process, as long as the store does not lose a write it has
 ///   acknowledged.
 /// - With one store, each number is greater than every number that this process got before the call began.
-/// - A process that ends without [`close`](Self::close) leaves a gap: the numbers that it had in hand, at
-///   most two segments, each of at most one [step](CounterOptions::step), and the numbers of its calls in
-///   progress.
+/// - A process that ends without [`close`](Self::close) leaves a gap: it loses the numbers that it had
+///   fetched but not issued, which are at most two segments of one [step](CounterOptions::step) each, and the
+///   numbers for its calls in progress.
 ///
-/// All Counters in a process with the same store and name share the numbers in hand. After a fork, the child
-/// fetches its own.
+/// All Counters in a process with the same store and name share the numbers they have fetched. After a fork,
+/// the child fetches its own numbers.
 pub struct Counter {
     shared: Arc<Shared>,
     options: CounterOptions,
@@ -55,21 +55,21 @@ pub struct Counter {
     of_child: AtomicPtr<Counter>,
 }
 
-/// Values for an operator to graph, from [`Counter::stats`]. They cover the whole process, since it first
-/// opened a Counter with this name.
+/// Values for an operator to graph, returned by [`Counter::stats`]. They cover all Counters with this name,
+/// from the moment when this process opened the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct CounterStats {
-    /// How many numbers are in hand.
+    /// The number of fetched numbers that have not been issued yet.
     pub in_hand: u64,
-    /// How many numbers the next segment will have.
+    /// The size of the next segment.
     pub step: u64,
-    /// How many times the store gave numbers.
+    /// The number of times that the store returned numbers.
     pub segments: u64,
-    /// How many numbers were skipped, to make a block one run and to keep numbers increasing. If threads were
-    /// held up, it may be fewer.
+    /// The count of numbers skipped to keep blocks consecutive and to keep numbers increasing. If threads
+    /// were held up, the true count may be lower.
     pub skipped: u64,
-    /// How many times a call found no number in hand, and waited or gave up.
+    /// The number of calls that found no fetched number, and waited or gave up.
     pub waits: u64,
 }
 
@@ -78,7 +78,7 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// Those of [`CounterOptions::open`].
+    /// Returns the same errors as [`CounterOptions::open`].
     pub fn open(name: &str, store: &str) -> Result<Self, Error> {
         CounterOptions::new(name).store(store).open()
     }
@@ -87,9 +87,9 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// - `counter_unavailable` if no number is in hand and the store gives none within `max_wait_ms`; at once
-    ///   if waiting does not help: the store refuses, somebody removed the counter, or the counter has
-    ///   reached 2^63-1.
+    /// - `counter_unavailable` if no fetched number is left and the store returns none within `max_wait_ms`.
+    ///   The call fails at once if waiting does not help: the store refuses, somebody removed the counter, or
+    ///   the counter has reached 2^63-1.
     /// - `closed` after [`close`](Self::close).
     #[inline]
     pub fn next_id(&self) -> Result<u64, Error> {
@@ -99,11 +99,11 @@ impl Counter {
         }
     }
 
-    /// Like [`next_id`](Self::next_id), but waits in the caller's way.
+    /// Like [`next_id`](Self::next_id), but waits the way the caller chooses.
     ///
     /// # Errors
     ///
-    /// Those of [`next_id`](Self::next_id), or the error that interrupted the wait.
+    /// Returns the same errors as [`next_id`](Self::next_id), or the error that interrupted the wait.
     #[inline]
     pub fn next_id_with<W: Wait>(&self, wait: &mut W) -> Result<u64, W::Error> {
         match self.number_in_hand() {
@@ -112,12 +112,12 @@ impl Counter {
         }
     }
 
-    /// Like [`next_id`](Self::next_id), but awaited in a Tokio runtime with timers. A waiting call needs no
-    /// thread.
+    /// Like [`next_id`](Self::next_id), but awaited in a Tokio runtime with timers. A waiting call does not
+    /// block a thread.
     ///
     /// # Errors
     ///
-    /// Those of [`next_id`](Self::next_id).
+    /// Returns the same errors as [`next_id`](Self::next_id).
     pub async fn next_id_async(&self) -> Result<u64, Error> {
         match self.number_in_hand() {
             Some(number) => Ok(number),
@@ -125,12 +125,12 @@ impl Counter {
         }
     }
 
-    /// Returns the next number if one is in hand. Does not wait for the store.
+    /// Returns the next number if a fetched number is left. Does not wait for the store.
     ///
     /// # Errors
     ///
-    /// `counter_unavailable` if no number is in hand; meanwhile, the store is asked for more. With a step of
-    /// 1, this is always so. `closed` after [`close`](Self::close).
+    /// Returns `counter_unavailable` if no fetched number is left. The keeper then asks the store for more.
+    /// With a step of 1, the call always fails this way. Returns `closed` after [`close`](Self::close).
     pub fn try_next_id(&self) -> Result<u64, Error> {
         match self.number_in_hand() {
             Some(number) => Ok(number),
@@ -138,34 +138,34 @@ impl Counter {
         }
     }
 
-    /// Returns `n` numbers (1 to 16,777,216). They increase, and may have gaps between them.
+    /// Returns `n` numbers (1 to 16,777,216). They increase, but there may be gaps between them.
     ///
     /// # Errors
     ///
-    /// Those of [`next_id`](Self::next_id), and `invalid_option` for another `n`. An error loses the numbers
-    /// that the call had already taken: they are never issued again.
+    /// Returns the same errors as [`next_id`](Self::next_id), and `invalid_option` if `n` is out of range. If
+    /// the call fails, the numbers that it had already taken are lost, and are never issued again.
     pub fn next_ids(&self, n: impl Into<Number>) -> Result<Vec<u64>, Error> {
         let mut numbers = vec![0; batch_size(n)?];
         self.fill(&mut numbers)?;
         Ok(numbers)
     }
 
-    /// Fills `numbers`.
+    /// Fills `numbers` with the next numbers.
     ///
     /// # Errors
     ///
-    /// Those of [`next_id`](Self::next_id). An error loses the numbers that the call had already taken: they
-    /// are never issued again.
+    /// Returns the same errors as [`next_id`](Self::next_id). If the call fails, the numbers that it had
+    /// already taken are lost, and are never issued again.
     #[inline]
     pub fn fill(&self, numbers: &mut [u64]) -> Result<(), Error> {
         self.fill_with(numbers, &mut ThreadWait::new())
     }
 
-    /// Like [`fill`](Self::fill), but waits in the caller's way.
+    /// Like [`fill`](Self::fill), but waits the way the caller chooses.
     ///
     /// # Errors
     ///
-    /// Those of [`fill`](Self::fill), or the error that interrupted the wait.
+    /// Returns the same errors as [`fill`](Self::fill), or the error that interrupted the wait.
     #[inline]
     pub fn fill_with<W: Wait>(&self, numbers: &mut [u64], wait: &mut W) -> Result<(), W::Error> {
         let counter = self.here()?;
@@ -179,7 +179,7 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// Those of [`fill`](Self::fill).
+    /// Returns the same errors as [`fill`](Self::fill).
     pub async fn fill_async(&self, numbers: &mut [u64]) -> Result<(), Error> {
         let counter = self.here()?;
         match counter.fill_in_hand(numbers) {
@@ -188,12 +188,14 @@ impl Counter {
         }
     }
 
-    /// Fills `numbers` if enough numbers are in hand; otherwise takes none. Does not wait for the store.
+    /// Fills `numbers` if enough fetched numbers are left. Otherwise, takes none. Does not wait for the
+    /// store.
     ///
     /// # Errors
     ///
-    /// Those of [`try_next_id`](Self::try_next_id). If another thread takes numbers at the same time, the
-    /// numbers that the call had already taken are lost: they are never issued again.
+    /// Returns the same errors as [`try_next_id`](Self::try_next_id). If the call fails because another
+    /// thread takes numbers at the same time, the numbers that the call had already taken are lost, and are
+    /// never issued again.
     pub fn try_fill(&self, mut numbers: &mut [u64]) -> Result<(), Error> {
         let counter = self.here()?;
         if counter.shared.in_hand() < numbers.len() as u64 {
@@ -206,22 +208,22 @@ impl Counter {
         Ok(())
     }
 
-    /// Returns the first of `n` consecutive numbers (1 to 16,777,216). The last one is that number plus `n` -
-    /// 1. If fewer than `n` numbers are left in hand, skips those and asks the store.
+    /// Returns the first of `n` consecutive numbers (1 to 16,777,216). The last number is the first plus `n`
+    /// - 1. If fewer than `n` fetched numbers are left, skips them and asks the store.
     ///
     /// # Errors
     ///
-    /// Those of [`next_id`](Self::next_id), and `invalid_option` for another `n`, or with several stores,
-    /// whose numbers are not consecutive.
+    /// Returns the same errors as [`next_id`](Self::next_id), and `invalid_option` if `n` is out of range or
+    /// the counter has several stores, because their numbers are not consecutive.
     pub fn next_block(&self, n: impl Into<Number>) -> Result<u64, Error> {
         self.next_block_with(n, &mut ThreadWait::new())
     }
 
-    /// Like [`next_block`](Self::next_block), but waits in the caller's way.
+    /// Like [`next_block`](Self::next_block), but waits the way the caller chooses.
     ///
     /// # Errors
     ///
-    /// Those of [`next_block`](Self::next_block), or the error that interrupted the wait.
+    /// Returns the same errors as [`next_block`](Self::next_block), or the error that interrupted the wait.
     pub fn next_block_with<W: Wait>(&self, n: impl Into<Number>, wait: &mut W) -> Result<u64, W::Error> {
         block_on(self.next_block_in(batch_size(n)? as u64, &mut Blocking(wait)))
     }
@@ -230,7 +232,7 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// Those of [`next_block`](Self::next_block).
+    /// Returns the same errors as [`next_block`](Self::next_block).
     pub async fn next_block_async(&self, n: impl Into<Number>) -> Result<u64, Error> {
         self.next_block_in(batch_size(n)? as u64, &mut Awaiting::new()).await
     }
@@ -253,8 +255,8 @@ impl Counter {
         }
     }
 
-    /// Like [`next_block`](Self::next_block), if `n` consecutive numbers are in hand. Neither waits for the
-    /// store nor sends it a request.
+    /// Like [`next_block`](Self::next_block), but returns `None` if the process has not fetched `n`
+    /// consecutive numbers. Neither waits for the store nor sends a request to it.
     #[doc(hidden)]
     pub fn try_next_block(&self, n: impl Into<Number>) -> Result<Option<u64>, Error> {
         let wanted = batch_size(n)? as u64;
@@ -265,7 +267,7 @@ impl Counter {
         }
     }
 
-    /// Returns the counter as an iterator, which ends only with an error.
+    /// Returns an iterator over the counter's numbers. Each item is a number or an error.
     pub const fn iter(&self) -> CounterIter<'_> {
         CounterIter(self)
     }
@@ -292,21 +294,22 @@ impl Counter {
         })
     }
 
-    /// Queries the store for the highest number that it has handed out, in segments, to any process; 0 before
-    /// the first number.
+    /// Queries the store for the highest number in the segments that processes have fetched. Returns 0 if no
+    /// process has fetched one.
     ///
     /// # Errors
     ///
-    /// `counter_unavailable` if the store cannot be reached within `max_wait_ms` or has no such counter; `closed`.
+    /// Returns `counter_unavailable` if the store cannot be reached within `max_wait_ms` or has no such
+    /// counter, and `closed` after [`close`](Self::close).
     pub fn peek(&self) -> Result<u64, Error> {
         self.peek_with(&mut ThreadWait::new())
     }
 
-    /// Like [`peek`](Self::peek), but waits in the caller's way.
+    /// Like [`peek`](Self::peek), but waits the way the caller chooses.
     ///
     /// # Errors
     ///
-    /// Those of [`peek`](Self::peek), or the error that interrupted the wait.
+    /// Returns the same errors as [`peek`](Self::peek), or the error that interrupted the wait.
     pub fn peek_with<W: Wait>(&self, wait: &mut W) -> Result<u64, W::Error> {
         block_on(self.peek_in(&mut Blocking(wait)))
     }
@@ -315,7 +318,7 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// Those of [`peek`](Self::peek).
+    /// Returns the same errors as [`peek`](Self::peek).
     pub async fn peek_async(&self) -> Result<u64, Error> {
         self.peek_in(&mut Awaiting::new()).await
     }
@@ -331,22 +334,23 @@ impl Counter {
         highest.ok_or_else(|| none().into())
     }
 
-    /// Moves the counter above `number`: from now on, the store gives only segments above it. This process
-    /// gives up its numbers in hand, and other processes use theirs up. Changes nothing if the counter is
-    /// already higher.
+    /// Moves the counter above `number`, so that processes fetch only segments above it. This process drops
+    /// the numbers it has fetched. Other processes still issue theirs. If the counter is already higher, its
+    /// record does not change.
     ///
     /// # Errors
     ///
-    /// Those of [`peek`](Self::peek), and `invalid_option` for a number that is not 1 to 2^63-1.
+    /// Returns the same errors as [`peek`](Self::peek), and `invalid_option` if the number is not in 1 to
+    /// 2^63-1.
     pub fn raise(&self, number: impl Into<Number>) -> Result<(), Error> {
         self.raise_with(number, &mut ThreadWait::new())
     }
 
-    /// Like [`raise`](Self::raise), but waits in the caller's way.
+    /// Like [`raise`](Self::raise), but waits the way the caller chooses.
     ///
     /// # Errors
     ///
-    /// Those of [`raise`](Self::raise), or the error that interrupted the wait.
+    /// Returns the same errors as [`raise`](Self::raise), or the error that interrupted the wait.
     pub fn raise_with<W: Wait>(&self, number: impl Into<Number>, wait: &mut W) -> Result<(), W::Error> {
         block_on(self.raise_in(number.into(), &mut Blocking(wait)))
     }
@@ -355,7 +359,7 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// Those of [`raise`](Self::raise).
+    /// Returns the same errors as [`raise`](Self::raise).
     pub async fn raise_async(&self, number: impl Into<Number>) -> Result<(), Error> {
         self.raise_in(number.into(), &mut Awaiting::new()).await
     }
@@ -366,22 +370,22 @@ impl Counter {
         Ok(())
     }
 
-    /// Deletes the counter from the store. A process that opens the counter later begins at its start again,
-    /// and numbers repeat. From then on, this process's Counters with this name issue no numbers. Returns
-    /// whether the counter existed.
+    /// Deletes the counter from the store. Afterwards, this process's Counters with this name issue no
+    /// numbers. If a process opens the counter again, it begins at its start, and numbers repeat. Returns
+    /// true if the counter existed.
     ///
     /// # Errors
     ///
-    /// Those of [`peek`](Self::peek); always an error for another system's table.
+    /// Returns the same errors as [`peek`](Self::peek). Always fails for another system's table.
     pub fn remove(&self) -> Result<bool, Error> {
         self.remove_with(&mut ThreadWait::new())
     }
 
-    /// Like [`remove`](Self::remove), but waits in the caller's way.
+    /// Like [`remove`](Self::remove), but waits the way the caller chooses.
     ///
     /// # Errors
     ///
-    /// Those of [`remove`](Self::remove), or the error that interrupted the wait.
+    /// Returns the same errors as [`remove`](Self::remove), or the error that interrupted the wait.
     pub fn remove_with<W: Wait>(&self, wait: &mut W) -> Result<bool, W::Error> {
         block_on(self.remove_in(&mut Blocking(wait)))
     }
@@ -390,7 +394,7 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// Those of [`remove`](Self::remove).
+    /// Returns the same errors as [`remove`](Self::remove).
     pub async fn remove_async(&self) -> Result<bool, Error> {
         self.remove_in(&mut Awaiting::new()).await
     }
@@ -400,17 +404,17 @@ impl Counter {
         Ok(answers.iter().any(|answer| matches!(answer, Answer::Done(true))))
     }
 
-    /// Closes the counter: calls fail with `closed`, even those that are waiting. The last Counter with a
-    /// name in this process gives back the rest of its last segment, and waits until the store has it, but no
-    /// longer than one attempt takes.
+    /// Closes the counter. Calls then fail with `closed`, and so do calls that are waiting. The last Counter
+    /// with a name in this process also returns the unused numbers of its last segment to the store, and
+    /// waits for the store to confirm, but no longer than one attempt takes.
     pub fn close(&self) {
         if let Some(give_back) = self.close_later() {
             give_back.run();
         }
     }
 
-    /// Like [`close`](Self::close), but does not wait. Returns the part that waits for the store, for another
-    /// thread. This part may be dropped.
+    /// Like [`close`](Self::close), but does not wait. Returns a value that another thread can use to wait
+    /// for the store. The caller may drop this value.
     #[doc(hidden)]
     pub fn close_later(&self) -> Option<CounterGiveBack> {
         if let Some(child) = self.child() {
@@ -424,7 +428,8 @@ impl Counter {
         })
     }
 
-    /// Returns the first number in hand, unless the call must look further.
+    /// Takes a fetched number. Returns `None` if there is none, if the counter is closed, or in a forked
+    /// child.
     #[inline]
     fn number_in_hand(&self) -> Option<u64> {
         if self.is_closed.load(Ordering::Relaxed) || !self.shared.process.is_alive() {
@@ -456,7 +461,7 @@ impl Counter {
         }
     }
 
-    /// Fills the places from the numbers in hand. Returns the places that are left once nothing is in hand.
+    /// Fills `numbers` from the fetched numbers. When those are used up, returns the rest of the slice.
     #[inline]
     fn fill_in_hand<'a>(&self, mut numbers: &'a mut [u64]) -> &'a mut [u64] {
         while !numbers.is_empty() {
@@ -475,7 +480,7 @@ impl Counter {
         Ok(())
     }
 
-    /// Takes one of the numbers in hand.
+    /// Takes one fetched number.
     #[inline]
     fn take_one(&self) -> Option<u64> {
         match &*self.shared.sources {
@@ -484,7 +489,7 @@ impl Counter {
         }
     }
 
-    /// Takes up to `wanted` consecutive numbers from those in hand.
+    /// Takes up to `wanted` consecutive fetched numbers.
     #[inline]
     fn take(&self, wanted: u64) -> Option<Run> {
         match &*self.shared.sources {
@@ -513,7 +518,7 @@ impl Counter {
         .await
     }
 
-    /// Returns one store's answer, or another store's if the first does not answer.
+    /// Sends a request to one store and returns its answer. If that store does not answer, asks another.
     async fn ask<W: Waiting>(&self, what: What, wait: &mut W) -> Result<Answer, W::Error> {
         let shared = &self.shared;
         let mut pending: Option<Pending> = None;
@@ -542,13 +547,13 @@ impl Counter {
         self.wait_until(wait, look, too_late).await
     }
 
-    /// Sends a request to all stores, or through any of them if they form one counter.
+    /// Sends a request to all stores. If the stores hold one Polyflake counter, sends it through any of them.
     async fn ask_for_all<W: Waiting>(&self, what: What, wait: &mut W) -> Result<Vec<Answer>, W::Error> {
         let is_one = self.shared.sources.iter().all(|source| source.counter.schema == Schema::Polyflake);
         if is_one { Ok(vec![self.ask(what, wait).await?]) } else { self.ask_all(what, wait).await }
     }
 
-    /// Returns the answers of all stores.
+    /// Asks all stores, one after the other, and returns their answers.
     async fn ask_all<W: Waiting>(&self, what: What, wait: &mut W) -> Result<Vec<Answer>, W::Error> {
         let mut answers = Vec::new();
         for at in 0..self.shared.sources.len() {
@@ -568,7 +573,7 @@ impl Counter {
         Ok(answers)
     }
 
-    /// Checks after every change, for at most `max_wait_ms`.
+    /// Calls `look` after every change until it returns a result, for at most `max_wait_ms`.
     async fn wait_for<T, W: Waiting>(
         &self,
         wait: &mut W,
@@ -604,7 +609,7 @@ impl Counter {
         if self.shared.process.is_alive() {
             return Ok(self);
         }
-        // The parent's locks may be held forever, and the numbers in hand are the parent's.
+        // The parent's locks may be held forever, and the fetched numbers belong to the parent.
         let made = Box::into_raw(Box::new(self.options.join()?));
         let kept = match self.of_child.compare_exchange(
             core::ptr::null_mut(),
@@ -614,7 +619,7 @@ impl Counter {
         ) {
             Ok(_) => made,
             Err(other) => {
-                // SAFETY: the exchange failed, so nobody else knows the value.
+                // SAFETY: the exchange failed, so no other code has this pointer.
                 #[allow(unsafe_code)]
                 drop(unsafe { Box::from_raw(made) });
                 other
@@ -635,23 +640,25 @@ impl Counter {
 }
 
 impl CounterOptions {
-    /// Opens the counter. Creates it if the store has none, and waits until it can give a number.
+    /// Opens the counter. Creates the counter if the store does not have it, and waits until it can issue a
+    /// number.
     ///
     /// # Errors
     ///
-    /// - `invalid_option` for an invalid option, without a store, if the stores differ in order or number
-    ///   from those that the counter began with, and if this process uses the counter with another start or
-    ///   step.
-    /// - `counter_unavailable` if the store cannot be reached within `max_wait_ms`, or will not give numbers.
+    /// - `invalid_option` if an option is invalid, if no store is given, if the number or the order of the
+    ///   stores has changed since the counter was created, or if this process already uses the counter with
+    ///   another start or step.
+    /// - `counter_unavailable` if the store cannot be reached within `max_wait_ms`, or refuses to return
+    ///   numbers.
     pub fn open(&self) -> Result<Counter, Error> {
         self.open_with(&mut ThreadWait::new())
     }
 
-    /// Like [`open`](Self::open), but waits in the caller's way.
+    /// Like [`open`](Self::open), but waits the way the caller chooses.
     ///
     /// # Errors
     ///
-    /// Those of [`open`](Self::open), or the error that interrupted the wait.
+    /// Returns the same errors as [`open`](Self::open), or the error that interrupted the wait.
     pub fn open_with<W: Wait>(&self, wait: &mut W) -> Result<Counter, W::Error> {
         block_on(self.open_in(&mut Blocking(wait)))
     }
@@ -660,7 +667,7 @@ impl CounterOptions {
     ///
     /// # Errors
     ///
-    /// Those of [`open`](Self::open).
+    /// Returns the same errors as [`open`](Self::open).
     pub async fn open_async(&self) -> Result<Counter, Error> {
         self.open_in(&mut Awaiting::new()).await
     }
@@ -678,7 +685,7 @@ impl CounterOptions {
         }
     }
 
-    /// Like [`open`](Self::open), but does not wait: calls wait instead.
+    /// Like [`open`](Self::open), but does not wait for the store. The counter's calls wait instead.
     fn join(&self) -> Result<Counter, Error> {
         self.check()?;
         let shared = Keeper::of_this_process().counter(Shared::new(self)?)?;
@@ -701,7 +708,7 @@ impl Drop for Counter {
     fn drop(&mut self) {
         let child = self.of_child.swap(core::ptr::null_mut(), Ordering::AcqRel);
         if !child.is_null() {
-            // SAFETY: `Box::into_raw` made the pointer, and nobody else has it any more.
+            // SAFETY: the pointer comes from `Box::into_raw`, and nothing else refers to it any more.
             #[allow(unsafe_code)]
             drop(unsafe { Box::from_raw(child) });
         }
@@ -711,20 +718,20 @@ impl Drop for Counter {
     }
 }
 
-/// The part of [`Counter::close_later`] that waits.
+/// The part of [`Counter::close`] that waits for the store.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct CounterGiveBack(Arc<Shared>);
 
 impl CounterGiveBack {
-    /// Waits until the store has the numbers that were in hand, but no longer than one attempt takes.
+    /// Waits until the store has the unused numbers, but no longer than one attempt takes.
     pub fn run(self) {
         let attempts = self.0.sources.iter().map(|source| source.address.attempt());
         self.0.users.wait_until_over(attempts.max().unwrap_or_default() + LOOK_EVERY);
     }
 }
 
-/// A counter's numbers, from [`Counter::iter`].
+/// An iterator over a counter's numbers, returned by [`Counter::iter`].
 #[derive(Debug, Clone)]
 pub struct CounterIter<'a>(&'a Counter);
 
@@ -757,7 +764,7 @@ impl<'a> IntoIterator for &'a Counter {
     }
 }
 
-/// Writes at most as many numbers as were wanted, and returns the places that are left.
+/// Writes the run into `numbers`, as far as there is room. Returns the rest of the slice.
 #[inline]
 fn write_to(run: Run, numbers: &mut [u64]) -> &mut [u64] {
     let count = usize::try_from(run.count).unwrap_or(usize::MAX).min(numbers.len());

@@ -1,5 +1,5 @@
-//! Events of leases and counters, for logs. They are sent to `tracing` and to a program's listener. Without
-//! either, warnings go to standard error.
+//! Events of leases and counters, for logs. Events go to `tracing` and to the program's listener. If the
+//! program uses neither, warnings go to standard error.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -20,33 +20,36 @@ use crate::watched::lock;
 pub enum Kind {
     /// A node was leased.
     Acquired,
-    /// The lease ran out, or another process has its node.
+    /// The lease expired, or another process has its node.
     Lost,
-    /// The process leased another node in place of a lost one.
+    /// The process leased another node to replace the node it lost.
     Replaced,
     /// The node was given back.
     Released,
-    /// The store did not answer. IDs are issued up to the bound.
+    /// The store did not answer. The process issues IDs up to the bound of its lease.
     StoreUnreachable,
     /// The store answers again.
     StoreReachable,
-    /// The local clock is further from the store's than `clock_difference`.
+    /// The local clock differs from the store's clock by more than `clock_difference`.
     ClockDiffers,
-    /// The store has replicas that may lack acknowledged changes. If one of them takes over, leases wait.
+    /// The store has replicas that may not have all acknowledged writes. If such a replica takes over, new
+    /// leases have to wait.
     AsynchronousReplicas,
-    /// A store gives no numbers for a counter: it has lost writes or refuses, or the counter has reached its end.
+    /// A store returns no numbers for a counter, because the store lost writes or refuses, or because the
+    /// counter has reached its end.
     CounterStopped,
-    /// A store lost the record of numbers that this process had received, and gave them to others. The
-    /// process dropped its numbers in hand.
+    /// A store lost track of numbers that this process had fetched, and gave them to other processes. This
+    /// process dropped the numbers it had not issued yet.
     NumbersMayRepeat,
-    /// The store lost a counter's numbers or the bounds of sequences. The counter is moved above the numbers
-    /// that processes know, and the owner of the sequences writes the bounds again.
+    /// The store lost writes of a counter or of sequences. Processes move the counter above the numbers they
+    /// have fetched. The owner of the sequences writes their bounds again.
     WritesLost,
-    /// The leases of this space are shorter than the address asks for.
+    /// This space's leases are shorter than the address requests.
     LeadDiffers,
-    /// Nobody can lease a node for a while: all nodes are in use, or the store may have lost records.
+    /// For a while, no process can lease a node, because all nodes are in use or the store may have lost
+    /// records.
     Waiting,
-    /// The address contains `init=always`, which is for development and tests.
+    /// The address contains `init=always`, which is meant for development and tests.
     InitAlways,
 }
 
@@ -85,11 +88,11 @@ impl Kind {
 pub struct Event {
     /// The kind.
     pub kind: Kind,
-    /// The node that the event concerns, if there is one.
+    /// The node, if the event is about one.
     pub node: Option<u64>,
     /// The store's address, without secrets.
     pub store: String,
-    /// The whole event as a sentence, without secrets.
+    /// The event as a sentence, without secrets.
     pub message: String,
 }
 
@@ -101,10 +104,10 @@ impl fmt::Display for Event {
 
 type Listener = dyn Fn(&Event) + Send + Sync;
 
-/// The listener of a process. The lock is held for an instant, and never while the listener runs.
+/// The process's listener. The lock is held only briefly, and is released before the listener runs.
 struct Place(Mutex<Option<Listening>>);
 
-/// A listener, and how many calls to it are running in this process.
+/// A listener, and the count of its running calls in this process.
 #[derive(Clone)]
 struct Listening {
     listener: Arc<Listener>,
@@ -119,33 +122,33 @@ struct Calls {
 
 static PLACE: PerProcess<Place> = PerProcess::new();
 
-/// Whether the program chose what receives events, if anything does.
+/// Whether the program has set or removed a listener.
 static IS_CHOSEN: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// How many nested listener calls this thread is in.
+    /// The number of nested listener calls on this thread.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// From now on, calls `listener` with every event in this process. The calls run on the keeper's thread, so
-/// the listener must not block. `None` removes the listener.
+/// Sets the listener, which receives every later event in this process. The keeper's thread calls the
+/// listener, so it must not block. `None` removes the listener.
 ///
-/// This waits until a running call to the previous listener has returned, and nothing calls that listener
-/// afterwards. Therefore, do not hold a lock that the previous listener needs. A listener may replace or
-/// remove itself: then this does not wait, and the running call finishes. A listener that panics misses the
-/// rest of that event, but receives the next one.
+/// This function waits until running calls to the previous listener have returned. After that, the previous
+/// listener is not called again. Do not call this function while you hold a lock that the previous listener
+/// needs. A listener may replace or remove itself: in that case, this function does not wait, and the running
+/// call finishes. If a listener panics, it still receives the next event.
 ///
-/// A forked child has its parent's listener until it sets its own. The exception is if another thread was
-/// just setting or calling a listener at the instant of the fork: then the child has none.
+/// A forked child has its parent's listener until it sets its own. However, if another thread was setting or
+/// calling a listener at the instant of the fork, the child has no listener.
 ///
-/// If a program never calls this and has no `tracing` subscriber, warnings go to standard error, so that
-/// anyone who waits for half a minute sees why.
+/// If a program never calls this function and has no `tracing` subscriber, warnings go to standard error, so
+/// that a user who waits for half a minute can see the reason.
 pub fn set_listener(listener: Option<Box<Listener>>) {
     replace_listener(listener).wait();
 }
 
-/// Does what [`set_listener`] does in two steps, for bindings that hold a lock: they release the lock before
-/// the second step, which waits.
+/// Like [`set_listener`], but in two steps, for bindings that hold a lock. They release the lock before the
+/// second step, [`Replaced::wait`].
 #[doc(hidden)]
 pub fn replace_listener(listener: Option<Box<Listener>>) -> Replaced {
     IS_CHOSEN.store(true, Ordering::Relaxed);
@@ -153,7 +156,7 @@ pub fn replace_listener(listener: Option<Box<Listener>>) -> Replaced {
     Replaced(mem::replace(&mut *lock(&Place::of_this_process().0), listening))
 }
 
-/// The previous listener, which may still be running.
+/// The previous listener. Calls to it may still be running.
 #[doc(hidden)]
 #[must_use]
 pub struct Replaced(Option<Listening>);
@@ -168,7 +171,7 @@ impl Replaced {
     /// Waits until no other thread is calling the listener.
     pub fn wait(self) {
         let Some(Listening { calls, .. }) = &self.0 else { return };
-        // A listener in such a call could be waiting for this thread.
+        // Do not wait inside a listener: the running calls may include this one, or may wait for this thread.
         if DEPTH.get() > 0 {
             return;
         }
@@ -185,10 +188,11 @@ impl Place {
             let listening = parents.and_then(|it| match it.0.try_lock() {
                 Ok(listening) => listening.clone(),
                 Err(TryLockError::Poisoned(listening)) => listening.into_inner().clone(),
-                // A thread that no longer exists would hold the lock forever.
+                // The thread that holds the lock does not exist in this child, so it will never release the
+                // lock.
                 Err(TryLockError::WouldBlock) => None,
             });
-            // The running calls belong to the parent.
+            // The running calls are the parent's, so start counting again.
             Self(Mutex::new(listening.map(|it| Listening { calls: Arc::default(), ..it })))
         })
     }
@@ -211,7 +215,8 @@ struct Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        // This comes first, so that the thread that waits for the end drops the listener.
+        // Drop the listener before counting down, so that the thread that waits for this call is the last to
+        // drop it.
         self.listener = None;
         DEPTH.set(DEPTH.get().saturating_sub(1));
         *lock(&self.calls.count) -= 1;
@@ -219,8 +224,8 @@ impl Drop for Call {
     }
 }
 
-/// Sends an event. Messages contain texts that others put into a store, which must not affect a terminal or a
-/// log.
+/// Sends an event. Escapes its texts first, since a message may contain text that another process wrote to
+/// the store, and that text must not affect a terminal or a log.
 pub(crate) fn tell(event: &Event) {
     let shown = |text: &str| Shown(text).to_string();
     let event = &Event { store: shown(&event.store), message: shown(&event.message), ..*event };
@@ -238,8 +243,8 @@ pub(crate) fn tell(event: &Event) {
             listener(event);
         }
     };
-    // Both belong to the program. A panic in them does not end the lease or the counter that the event
-    // concerns.
+    // The program provides the subscriber and the listener. If either panics, the lease or the counter must
+    // go on.
     let _ = catch_unwind(AssertUnwindSafe(log));
     let _ = catch_unwind(AssertUnwindSafe(call));
     let is_heard = || {

@@ -1,6 +1,6 @@
-//! The keeper is one thread per process. It acquires, renews and gives back the leases of all Snowflakes, and
-//! fetches the segments of all counters and the bounds of all sequences. It starts with the first of these
-//! and ends with the last.
+//! The keeper: one thread per process. It acquires, renews and releases the leases for all Snowflakes,
+//! fetches the segments for all counters, and moves the bounds for all sequences. The thread starts with the
+//! first of these and ends with the last.
 
 use core::pin::Pin;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -35,39 +35,38 @@ mod sequencing;
 mod stores;
 mod task;
 
-/// Builds a Snowflake whose node is leased from the store that [`Options::lease`] names. Waits for a node, at
-/// most as long as the `wait` in the address.
+/// Leases a node from the store in [`Options::lease`], and builds a Snowflake on it. Waits for a node, but no
+/// longer than the `wait` in the address.
 ///
-/// All Snowflakes in a process with the same address and layout share one lease. After the last of them is
-/// closed, the node is free at once. If the last of them is dropped instead, the lease is kept for one more
-/// TTL.
+/// All Snowflakes in a process with the same address and layout share one lease. When the last of them is
+/// closed, the node is free at once. If the last one is dropped without being closed, the lease is kept for
+/// another TTL.
 ///
 /// # Errors
 ///
-/// - `lease_unavailable` if no node becomes free or the store cannot be reached within `wait`.
-/// - `invalid_option` if the address is invalid, if the options name no lease, and in the cases of
-///   [`Options::build`].
+/// - `lease_unavailable` if no node becomes free within `wait`, or if the store cannot be reached within it.
+/// - `invalid_option` if the address is invalid or missing, and in the cases that [`Options::build`] lists.
 pub fn open(options: &Options) -> Result<Snowflake, Error> {
     let leased = lease(options, &mut ThreadWait::new())?;
     options.build_on_lease(leased.lease(), StdTime, |clock| clock)
 }
 
-/// Like [`open`], but awaited in a Tokio runtime. Blocks no thread.
+/// Like [`open`], but awaited in a Tokio runtime. Does not block a thread.
 ///
 /// # Errors
 ///
-/// Those of [`open`].
+/// Returns the same errors as [`open`].
 pub async fn open_async(options: &Options) -> Result<Snowflake, Error> {
     let leased = lease_async(options).await?;
     options.build_on_lease(leased.lease(), StdTime, |clock| clock)
 }
 
-/// Acquires the lease for these options, for callers with their own clocks or their own way to wait. Pass the
-/// result to `Options::build_on_lease`.
+/// Acquires the lease for these options, for callers that have their own clock or wait in their own way. Pass
+/// the lease to `Options::build_on_lease`.
 ///
 /// # Errors
 ///
-/// Those of [`open`], or the error that interrupted the wait.
+/// Returns the same errors as [`open`], or the error that interrupted the wait.
 pub fn lease<W: Wait>(options: &Options, wait: &mut W) -> Result<Leased, W::Error> {
     block_on(lease_in(options, &mut Blocking(wait)))
 }
@@ -76,7 +75,7 @@ pub fn lease<W: Wait>(options: &Options, wait: &mut W) -> Result<Leased, W::Erro
 ///
 /// # Errors
 ///
-/// Those of [`open`].
+/// Returns the same errors as [`open`].
 pub async fn lease_async(options: &Options) -> Result<Leased, Error> {
     lease_in(options, &mut Awaiting::new()).await
 }
@@ -105,7 +104,7 @@ fn invalid(message: &str) -> Error {
     Error::from_outside(ErrorCode::InvalidOption, message)
 }
 
-/// A lease that has a node. The keeper keeps the lease as long as this value exists.
+/// A lease with a node. The keeper keeps the lease as long as this value exists.
 #[derive(Debug)]
 pub struct Leased {
     shared: Arc<Shared>,
@@ -128,14 +127,14 @@ impl Drop for Leased {
     }
 }
 
-/// A binding's call that waits.
+/// A waiting call from a binding.
 pub(crate) type Call = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The keeper of a process.
+/// The process's keeper.
 #[derive(Debug, Default)]
 pub(crate) struct Keeper {
     state: Mutex<State>,
-    /// Sends to the thread for waiting calls, once that thread exists.
+    /// Sends calls to the thread for waiting calls, once that thread exists.
     pub(crate) calls: Mutex<Option<UnboundedSender<Call>>>,
 }
 
@@ -147,7 +146,7 @@ struct State {
     thread: Option<(UnboundedSender<New>, JoinHandle<()>)>,
 }
 
-/// Something new that the thread must keep.
+/// A new lease, counter or set of sequences that the thread must keep.
 #[derive(Debug, Clone)]
 enum New {
     Lease(Arc<Shared>, &'static Lease),
@@ -166,12 +165,12 @@ impl Keeper {
         lock(&self.state)
     }
 
-    /// Returns the lease for these options, an existing lease or a new one.
+    /// Returns the existing lease for these options, or creates one.
     fn lease(&'static self, options: &Options, wanted: &LeaseTerms) -> Result<Leased, Error> {
         let address = Address::parse(&wanted.address).map_err(|why| invalid(&format!("lease: {why}")))?;
         let terms = terms(&address, wanted);
-        // The nodes and the fields given in the layout choose the lease. All users of a space must agree on
-        // the lease's promises.
+        // Snowflakes share a lease only if their nodes and the layout's given fields are equal. All users of
+        // a space must also agree on the parameters that change the lease's promises.
         let key = address.key();
         let mut state = self.state();
         let is_of_space = |shared: &Shared| shared.key == key && shared.terms.space == terms.space;
@@ -194,11 +193,11 @@ impl Keeper {
         Ok(Leased { shared, lease })
     }
 
-    /// Returns the counter that equals `new`: an existing counter, or else `new`.
+    /// Returns the existing counter that equals `new`. If there is none, keeps and returns `new`.
     pub(crate) fn counter(&'static self, new: counter::Shared) -> Result<Arc<counter::Shared>, Error> {
         let mut state = self.state();
-        // Nobody joins a removed counter. From now on, its calls learn of the removal, whatever the store
-        // later has under this name.
+        // A removed counter takes no new users. Its calls fail from now on, even if the store gets a new
+        // counter with this name.
         state.counters.retain(|shared| {
             let removed = (shared.key == new.key).then(|| shared.removed()).flatten();
             if let Some(error) = removed {
@@ -223,7 +222,7 @@ impl Keeper {
         Ok(shared)
     }
 
-    /// Returns the sequences that equal `new`: existing sequences, or else `new`.
+    /// Returns the existing sequences that equal `new`. If there are none, keeps and returns `new`.
     pub(crate) fn sequences(&'static self, new: sequences::Shared) -> Result<Arc<sequences::Shared>, Error> {
         let mut state = self.state();
         for shared in state.sequences.iter().filter(|shared| shared.key == new.key) {
@@ -243,15 +242,15 @@ impl Keeper {
         Ok(shared)
     }
 
-    /// Sends `new` to the thread, and starts the thread if there is none. If the thread cannot start, nobody
-    /// joins what no thread keeps.
+    /// Sends `new` to the thread, and starts the thread if it is not running. If the thread cannot start,
+    /// `new` is not added to the state, so it gets no other users.
     fn keep(&'static self, state: &mut State, new: New) -> Result<(), Error> {
         let sent = match &state.thread {
             Some((sender, _)) => sender.send(new.clone()),
             None => Err(tokio::sync::mpsc::error::SendError(new.clone())),
         };
         if let Err(unsent) = sent {
-            // There is no thread, or it is ending.
+            // The thread is not running, or is ending.
             let (sender, receiver) = unbounded_channel();
             let _ = sender.send(unsent.0);
             let thread = start_thread("polyflake-keeper", move || run(self, receiver))
@@ -266,8 +265,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// Removes a lease that nobody uses, so that nobody joins it any more. If `is_failed`, the calls that
-    /// wait for the lease get an error.
+    /// Removes a lease that has no users, so that it gets no new ones, and returns true. If `is_failed`,
+    /// removes the lease even if it has users: their calls get an error.
     fn forget(&self, shared: &Arc<Shared>, is_failed: bool) -> bool {
         let mut state = self.state();
         let may_go = is_failed || shared.users.are_none();
@@ -302,8 +301,8 @@ impl Keeper {
 }
 
 impl State {
-    /// If nothing is left to keep, hands the thread to the last users. The thread ends once it has given
-    /// everything back.
+    /// If nothing is left to keep, drops the sender, so that the thread ends once it has given everything
+    /// back. The last users get the thread's handle, so that they can wait for the thread to end.
     fn end_thread_after(&mut self, last: &Users) {
         if self.leases.is_empty() && self.counters.is_empty() && self.sequences.is_empty() {
             if let Some((_, thread)) = self.thread.take() {
@@ -330,7 +329,7 @@ fn terms(address: &Address, wanted: &LeaseTerms) -> Terms {
     }
 }
 
-/// Starts a thread that takes no signals: those are for the program's own threads.
+/// Starts a thread that blocks all signals, so that the program's own threads receive them.
 pub(crate) fn start_thread(
     name: &str,
     body: impl FnOnce() + Send + 'static,
@@ -348,14 +347,15 @@ pub(crate) fn start_thread(
     thread
 }
 
-/// How many look-ups of host names may be under way. Each has a thread, which ends after it has been idle for
-/// ten seconds. A name server that does not answer holds up a look-up for half a minute, and nothing can end
-/// it sooner. If no thread were left, the hosts of other stores could not be reached. With the shortest TTL,
-/// each connection attempts a look-up about every second, and a store has two connections.
+/// The number of host names that can be looked up at the same time. Each look-up has a thread, which ends
+/// after ten idle seconds. If a name server does not answer, a look-up takes half a minute, and cannot be
+/// cancelled. If all threads were busy with such look-ups, the hosts of other stores could not be reached.
+/// With the shortest TTL, each connection attempts a look-up about every second, and a store has two
+/// connections.
 const LOOK_UPS: usize = 64;
 
-/// Runs the thread, with a task for each lease and for each store of a counter, until no task is left and
-/// nobody can send one.
+/// Runs the thread. Starts a task for each lease, each set of sequences and each store of a counter. Returns
+/// when no task is left and the keeper has dropped the sender.
 fn run(keeper: &'static Keeper, mut receiver: UnboundedReceiver<New>) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().max_blocking_threads(LOOK_UPS).build();
@@ -375,14 +375,14 @@ fn run(keeper: &'static Keeper, mut receiver: UnboundedReceiver<New>) {
             }
         }
     }));
-    // Some tasks are still giving their nodes back.
+    // Wait for the tasks that are still giving their nodes back.
     runtime.block_on(tasks);
-    // A look-up of a host name may hang.
+    // A host name's look-up may hang, so do not wait for it.
     runtime.shutdown_background();
 }
 
 impl New {
-    /// Starts the tasks, or says why they cannot start.
+    /// Starts the tasks, or returns the reason why they cannot start.
     fn begin(&self, keeper: &'static Keeper, stores: &mut stores::Stores) -> Result<(), String> {
         let mut get =
             |address: &Address, is_for| stores.get(address, is_for).map_err(|error| error.to_string());
@@ -422,7 +422,8 @@ impl New {
         });
     }
 
-    /// Tells the calls that depend on a panicked task, and the log. The next call to open starts over.
+    /// Makes the calls that depend on a panicked task fail, and logs the panic. The next call to open starts
+    /// a new task.
     fn has_panicked(&self, keeper: &Keeper, store: String) {
         let why = format!("the task that asks {store} panicked; open it again");
         let (kind, node, what) = match self {
@@ -430,7 +431,7 @@ impl New {
                 shared.has_panicked.store(true, Ordering::Relaxed);
                 let node = lease.node();
                 if node.is_some() {
-                    // Nobody renews the lease, and another lease of this process may get the node.
+                    // The lease is no longer renewed, and another of this process's leases may get the node.
                     lease.end();
                     lease.count_loss();
                 }
@@ -476,7 +477,7 @@ impl New {
     }
 }
 
-/// The state that the Snowflakes of a lease share with the task that keeps the lease.
+/// The state that the Snowflakes on a lease share with the task that keeps the lease.
 #[derive(Debug)]
 struct Shared {
     key: String,
@@ -521,13 +522,13 @@ impl Shared {
         if self.users.leave(is_closed) {
             self.wake.notify_one();
             if is_closed {
-                // The wait also ends once the store has clearly not answered.
+                // If the store does not answer, stop waiting after one attempt.
                 self.users.wait_until_over(self.address.attempt() + LOOK_EVERY);
             }
         }
     }
 
-    /// Returns a result once the lease has had a node, or cannot have one.
+    /// Returns a result once the lease has got a node, or cannot get one. Until then, returns `None`.
     fn opened(&self) -> Option<Result<(), Error>> {
         match *self.stage.get() {
             Stage::Opening => None,
@@ -590,7 +591,7 @@ mod tests {
     use super::*;
     use crate::sequences::SequencesOptions;
 
-    /// A clock on which a minute passes whenever somebody reads it.
+    /// A clock that advances by a minute at each reading.
     struct Minutes(u64);
 
     impl Wait for Minutes {
@@ -607,8 +608,8 @@ mod tests {
         }
     }
 
-    /// Returns a keeper whose thread never runs, as in a child that inherited a lock of the standard library
-    /// while it was held.
+    /// Returns a keeper whose thread does not run, like the keeper in a forked child if the standard
+    /// library's locks were held at the time of the fork.
     fn keeper_without_a_thread() -> (&'static Keeper, impl Sized) {
         let keeper: &Keeper = Box::leak(Box::default());
         let (sender, receiver) = unbounded_channel();

@@ -1,12 +1,12 @@
-//! Values that exist once per process, and again in a forked child.
+//! Values that exist once per process. A forked child gets its own.
 
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use polyflake::ThisProcess;
 
-/// This process's value, or a value that a child inherited from its parent. The child leaves an inherited
-/// value alone, since a lock in it may be held forever.
+/// This process's value, or a value that the process inherited from its parent. A child does not use an
+/// inherited value, since a lock in that value may be held forever.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct PerProcess<T: 'static>(AtomicPtr<Of<T>>);
@@ -18,17 +18,18 @@ struct Of<T> {
 }
 
 impl<T: Send + Sync> PerProcess<T> {
-    /// Creates the holder. No process has a value yet.
+    /// Creates an empty holder. The first call to [`get`](Self::get) in each process creates the value.
     #[must_use]
     pub const fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// Returns this process's value. If there is none, `new` creates it from the parent's value.
+    /// Returns this process's value. If it does not exist yet, calls `new` with the parent's value, if there
+    /// is one, to create it.
     pub fn get(&self, new: impl Fn(Option<&'static T>) -> T) -> &'static T {
         let mut newest = self.0.load(Ordering::Acquire);
         loop {
-            // SAFETY: only values that were leaked below are ever stored there.
+            // SAFETY: `self.0` is null, or points to a value that was leaked below.
             #[allow(unsafe_code)]
             let present = unsafe { newest.as_ref() };
             if let Some(own) = present.filter(|it| it.process.is_alive()) {
@@ -38,7 +39,7 @@ impl<T: Send + Sync> PerProcess<T> {
             let made = ptr::from_ref(Box::leak(Box::new(made))).cast_mut();
             match self.0.compare_exchange(newest, made, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => newest = made,
-                // Another thread was faster. The value made here is lost, once per process.
+                // Another thread was faster. The value that this thread created stays leaked.
                 Err(other) => newest = other,
             }
         }

@@ -1,8 +1,8 @@
-//! Sequences: a count for each of many keys, kept by one process at a time.
+//! Sequences: one count per key, kept by one process at a time.
 //!
 //! The path of a number: [`Sequences::next_id`] → the key's hash ([`key`]) → its section ([`section`]) → the
-//! number, if the lease still holds. If a section has reached its bound, the call waits for the keeper, which
-//! moves the bound ([`crate::keeper`]).
+//! number, if the lease is still held. If a section has reached its bound, the call waits for the keeper
+//! ([`crate::keeper`]), which moves the bound.
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -30,8 +30,8 @@ pub use options::SequencesOptions;
 use section::Section;
 use shared::{Counts, Lacks, Shared};
 
-/// A count for each of many keys: 1, 2, 3 and so on for `"alice"`, and the same for `"bob"`. Use it for the
-/// messages of an inbox, or the versions of a document.
+/// Counts separately for each key: 1, 2, 3 and so on for `"alice"`, and the same for `"bob"`. Use it to
+/// number the messages in an inbox, or the versions of a document.
 ///
 /// ```no_run
 /// use polyflake_coordination::Sequences;
@@ -42,46 +42,46 @@ use shared::{Counts, Lacks, Shared};
 ///
 /// # Guarantees
 ///
-/// - The numbers of a key increase, and none is given twice, by any process, as long as the store loses no
-///   write that it acknowledged.
-/// - Numbers are skipped: by a key that left memory and came back, by a new key if others left, and by all
-///   keys of a section when a process ended without [`close`](Self::close). In the last case at most two
-///   [steps](SequencesOptions::step) are skipped.
-/// - One process at a time gives numbers: the process that has the lease. It checks with each number that the
-///   lease still holds, by a clock that counts the time that the machine sleeps. The other processes get
-///   `lease_unavailable`, whose text names the label of the process that has the lease.
+/// - A key's numbers increase, and no process issues a number that was already issued for the key, as long as
+///   the store does not lose a write it has acknowledged.
+/// - Numbers may be skipped. A key skips numbers if it was evicted from memory and is used again, or if it is
+///   new and other keys were evicted. If a process ends without [`close`](Self::close), all keys in a section
+///   skip up to two [steps](SequencesOptions::step).
+/// - One process at a time issues numbers: the process that has the lease. For each number, it checks that it
+///   still has the lease, by a clock that also runs while the machine sleeps. Other processes get
+///   `lease_unavailable`. The error's text includes the label of the process that has the lease.
 ///
-/// A key takes at most 40 bytes of memory, however long it is, since 64 bits of its hash stand for it. Two
-/// keys with the same hash would share a count, and skip numbers. Among ten million keys that is unlikely (1
-/// in 370,000).
+/// A key takes at most 40 bytes of memory, however long it is, since only its 64-bit hash is stored. Two keys
+/// with the same hash would share a count, and skip numbers. Among ten million keys, this is unlikely (1 in
+/// 370,000).
 ///
 /// All Sequences in a process with the same store and name share their counts. They do not work in a forked
-/// child, which gets `forked`.
+/// child: its calls fail with `forked`.
 pub struct Sequences {
     shared: Arc<Shared>,
     options: SequencesOptions,
     is_closed: AtomicBool,
 }
 
-/// Values for an operator to graph, from [`Sequences::stats`]. They count since the first Sequences with this
-/// name were opened.
+/// Values for an operator to graph, returned by [`Sequences::stats`]. They cover all Sequences with this
+/// name, from the moment when this process opened the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SequencesStats {
-    /// How many keys are in memory.
+    /// The number of keys in memory.
     pub keys: u64,
-    /// How many keys left memory to make room for others.
+    /// The number of keys that were evicted from memory to make room for others.
     pub evicted: u64,
-    /// How many times bounds were moved in the store.
+    /// The number of times that bounds were moved in the store.
     pub moves: u64,
-    /// How many times a call waited or gave up.
+    /// The number of calls that waited or gave up.
     pub waits: u64,
-    /// How long numbers may still be given if the lease is not renewed, in ms; 0 if another process has the
-    /// lease.
+    /// The time for which this process may still issue numbers if the lease is not renewed, in ms. It is 0 if
+    /// another process has the lease.
     pub time_left_ms: u64,
 }
 
-/// How many keys of a batch are handled together.
+/// The number of keys in a batch that are handled together.
 const MAX_TOGETHER: usize = 4_096;
 
 impl Sequences {
@@ -89,7 +89,7 @@ impl Sequences {
     ///
     /// # Errors
     ///
-    /// Those of [`SequencesOptions::open`].
+    /// Returns the same errors as [`SequencesOptions::open`].
     pub fn open(name: &str, store: &str) -> Result<Self, Error> {
         SequencesOptions::new(name).store(store).open()
     }
@@ -98,10 +98,12 @@ impl Sequences {
     ///
     /// # Errors
     ///
-    /// - `lease_unavailable` if another process gives the numbers by now. The text names that process.
+    /// - `lease_unavailable` if another process has taken over the sequences. The error's text includes that
+    ///   process's label.
     /// - `lease_lost` if the lease could not be renewed, and is not recovered within `max_wait_ms`.
-    /// - `counter_unavailable` if the store does not move the section's bound within `max_wait_ms`; at once
-    ///   if waiting does not help: the store refuses, has lost writes, or the section has reached 2^63-1.
+    /// - `counter_unavailable` if the section's bound cannot be moved within `max_wait_ms`. The call fails at
+    ///   once if waiting does not help: the store refuses, it has lost writes, or the section has reached
+    ///   2^63-1.
     /// - `closed` after [`close`](Self::close), and `forked` in a forked child of the process that opened the
     ///   sequences.
     #[inline]
@@ -109,11 +111,11 @@ impl Sequences {
         self.next_id_with(key, &mut ThreadWait::new())
     }
 
-    /// Like [`next_id`](Self::next_id), but waits in the caller's way.
+    /// Like [`next_id`](Self::next_id), but waits the way the caller chooses.
     ///
     /// # Errors
     ///
-    /// Those of [`next_id`](Self::next_id), or the error that interrupted the wait.
+    /// Returns the same errors as [`next_id`](Self::next_id), or the error that interrupted the wait.
     pub fn next_id_with<'a, W: Wait>(
         &self,
         key: impl Into<SequenceKey<'a>>,
@@ -127,12 +129,12 @@ impl Sequences {
         }
     }
 
-    /// Like [`next_id`](Self::next_id), but awaited in a Tokio runtime with timers. A waiting call needs no
-    /// thread.
+    /// Like [`next_id`](Self::next_id), but awaited in a Tokio runtime with timers. A waiting call does not
+    /// block a thread.
     ///
     /// # Errors
     ///
-    /// Those of [`next_id`](Self::next_id).
+    /// Returns the same errors as [`next_id`](Self::next_id).
     pub async fn next_id_async(&self, key: SequenceKey<'_>) -> Result<u64, Error> {
         self.check()?;
         let hash = key.hash();
@@ -142,22 +144,22 @@ impl Sequences {
         }
     }
 
-    /// Returns the key's next number, without waiting for the store.
+    /// Returns the key's next number. Does not wait for the store.
     ///
     /// # Errors
     ///
-    /// Those of [`next_id`](Self::next_id), at once.
+    /// Returns the same errors as [`next_id`](Self::next_id), but at once.
     pub fn try_next_id<'a>(&self, key: impl Into<SequenceKey<'a>>) -> Result<u64, Error> {
         self.check()?;
         self.shared.next(key.into().hash()).map_err(|lacks| self.shared.why(&lacks))
     }
 
-    /// Returns a number for each of the keys, in their order. A key that occurs twice gets two numbers.
+    /// Returns one number for each key, in the order of the keys. If a key occurs twice, it gets two numbers.
     ///
     /// # Errors
     ///
-    /// Those of [`next_id`](Self::next_id). A call that fails uses no number, unless another call got a later
-    /// number of the same key meanwhile.
+    /// Returns the same errors as [`next_id`](Self::next_id). If the call fails, its keys get the same
+    /// numbers again, except a key of which another call got a later number in the meantime.
     pub fn next_ids<'a, K: Into<SequenceKey<'a>>>(
         &self,
         keys: impl IntoIterator<Item = K>,
@@ -165,11 +167,11 @@ impl Sequences {
         self.next_ids_with(keys, &mut ThreadWait::new())
     }
 
-    /// Like [`next_ids`](Self::next_ids), but waits in the caller's way.
+    /// Like [`next_ids`](Self::next_ids), but waits the way the caller chooses.
     ///
     /// # Errors
     ///
-    /// Those of [`next_ids`](Self::next_ids), or the error that interrupted the wait.
+    /// Returns the same errors as [`next_ids`](Self::next_ids), or the error that interrupted the wait.
     pub fn next_ids_with<'a, K: Into<SequenceKey<'a>>, W: Wait>(
         &self,
         keys: impl IntoIterator<Item = K>,
@@ -183,7 +185,7 @@ impl Sequences {
     ///
     /// # Errors
     ///
-    /// Those of [`next_ids`](Self::next_ids).
+    /// Returns the same errors as [`next_ids`](Self::next_ids).
     pub async fn next_ids_async(&self, keys: &[SequenceKey<'_>]) -> Result<Vec<u64>, Error> {
         let hashes = keys.iter().map(|key| key.hash()).collect();
         self.next_of_all(hashes, &mut Awaiting::new()).await
@@ -226,7 +228,7 @@ impl Sequences {
     ///
     /// # Errors
     ///
-    /// Those of [`next_ids`](Self::next_ids), at once.
+    /// Returns the same errors as [`next_ids`](Self::next_ids), but at once.
     pub fn try_next_ids<'a, K: Into<SequenceKey<'a>>>(
         &self,
         keys: impl IntoIterator<Item = K>,
@@ -275,17 +277,17 @@ impl Sequences {
         })
     }
 
-    /// Closes the sequences: calls fail with `closed`, even those that are waiting. The last Sequences with a
-    /// name in this process write how far the keys of each section counted, give the lease back, and wait
-    /// until that is done, but no longer than two attempts take.
+    /// Closes the sequences. Calls then fail with `closed`, and so do calls that are waiting. The last
+    /// Sequences with a name in this process also write how far each section has counted, release the lease,
+    /// and wait for the store to confirm both, but no longer than two attempts take.
     pub fn close(&self) {
         if let Some(give_back) = self.close_later() {
             give_back.run();
         }
     }
 
-    /// Like [`close`](Self::close), but does not wait. Returns the part that waits for the store, for another
-    /// thread. This part may be dropped.
+    /// Like [`close`](Self::close), but does not wait. Returns a value that another thread can use to wait
+    /// for the store. The caller may drop this value.
     #[doc(hidden)]
     pub fn close_later(&self) -> Option<SequencesGiveBack> {
         let is_first = !self.is_closed.swap(true, Ordering::AcqRel) && self.shared.process.is_alive();
@@ -301,7 +303,7 @@ impl Sequences {
         if self.is_closed.load(Ordering::Relaxed) {
             return Err(closed());
         }
-        // In a forked child, the locks may be held forever, and the lease is the parent's.
+        // In a forked child, the locks may be held forever, and the lease belongs to the parent.
         if self.shared.process.is_alive() { Ok(()) } else { Err(forked()) }
     }
 
@@ -315,7 +317,7 @@ impl Sequences {
         .await
     }
 
-    /// Checks after every change, for at most `longest`.
+    /// Calls `look` after every change until it returns a result, for at most `longest`.
     async fn wait_for<T, W: Waiting>(
         &self,
         wait: &mut W,
@@ -330,24 +332,24 @@ impl Sequences {
 }
 
 impl SequencesOptions {
-    /// Opens the sequences. Creates them if the store has none, and waits for the lease, at most as long as
-    /// the `wait` in the address.
+    /// Opens the sequences. Creates them if the store does not have them, and waits for the lease, but no
+    /// longer than the `wait` in the address.
     ///
     /// # Errors
     ///
-    /// - `invalid_option` for an invalid option, without a store, if the sequences began with another number
-    ///   of sections, and if this process uses them with other options.
-    /// - `lease_unavailable` if another process has the lease, which the text names, or the store cannot be
-    ///   reached.
+    /// - `invalid_option` if an option is invalid, if no store is given, if the sequences were created with
+    ///   another number of sections, or if this process already uses them with other options.
+    /// - `lease_unavailable` if another process has the lease, or if the store cannot be reached. In the
+    ///   first case, the error's text includes the label of that process.
     pub fn open(&self) -> Result<Sequences, Error> {
         self.open_with(&mut ThreadWait::new())
     }
 
-    /// Like [`open`](Self::open), but waits in the caller's way.
+    /// Like [`open`](Self::open), but waits the way the caller chooses.
     ///
     /// # Errors
     ///
-    /// Those of [`open`](Self::open), or the error that interrupted the wait.
+    /// Returns the same errors as [`open`](Self::open), or the error that interrupted the wait.
     pub fn open_with<W: Wait>(&self, wait: &mut W) -> Result<Sequences, W::Error> {
         block_on(self.open_in(&mut Blocking(wait)))
     }
@@ -356,7 +358,7 @@ impl SequencesOptions {
     ///
     /// # Errors
     ///
-    /// Those of [`open`](Self::open).
+    /// Returns the same errors as [`open`](Self::open).
     pub async fn open_async(&self) -> Result<Sequences, Error> {
         self.open_in(&mut Awaiting::new()).await
     }
@@ -401,13 +403,14 @@ impl Drop for Sequences {
     }
 }
 
-/// The part of [`Sequences::close_later`] that waits.
+/// The part of [`Sequences::close`] that waits for the store.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct SequencesGiveBack(Arc<Shared>);
 
 impl SequencesGiveBack {
-    /// Waits until the store has the numbers that were given, but no longer than two attempts take.
+    /// Waits until the store knows how far the sections have counted and the lease is released, but no longer
+    /// than two attempts take.
     pub fn run(self) {
         self.0.users.wait_until_over(2 * self.0.address.attempt() + LOOK_EVERY);
     }

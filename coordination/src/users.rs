@@ -1,4 +1,4 @@
-//! Counts the users of a lease or a counter, which the keeper ends when nobody uses it.
+//! Counts the users of a lease or a counter. The keeper ends a lease or a counter that nobody uses.
 
 use core::time::Duration;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -10,18 +10,18 @@ use crate::watched::{LOOK_EVERY, lock};
 /// The users of a lease or a counter.
 #[derive(Debug)]
 pub(crate) struct Users {
-    /// How long the lease or counter is kept after its last user left without closing.
+    /// The time for which the lease or counter is kept after its last user leaves without closing it.
     keep: Duration,
     present: Mutex<Present>,
     over: Condvar,
-    /// The keeper's thread, which is about to end, if this was the last thing that the keeper kept.
+    /// The keeper's thread, if it ends with this lease or counter because nothing else is left to keep.
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug)]
 struct Present {
     count: u64,
-    /// Whether the last user closed it, rather than just leaving.
+    /// Whether the last user closed the lease or counter. Otherwise, the user just left.
     is_closed: bool,
     /// The time when the last user left.
     since: Instant,
@@ -56,38 +56,38 @@ impl Users {
         lock(&self.present).count == 0
     }
 
-    /// Returns how much longer the lease or counter is kept, if nobody uses it.
+    /// Returns the time for which the lease or counter is still kept, or `None` if it has users.
     pub(crate) fn kept_for(&self) -> Option<Duration> {
         let present = lock(&self.present);
         let left = || self.keep.saturating_sub(present.since.elapsed());
         (present.count == 0).then(|| if present.is_closed { Duration::ZERO } else { left() })
     }
 
-    /// Returns true if the lease or counter may be given back: nobody uses it, and the last user closed or
-    /// left long enough ago.
+    /// Returns true if the lease or counter may be given back: nobody uses it, and the last user closed it,
+    /// or left long enough ago.
     pub(crate) fn are_gone(&self) -> bool {
         self.kept_for().is_some_and(|kept| kept.is_zero())
     }
 
-    /// Notes that the lease or counter was given back, or left as it is.
+    /// Records that the lease or counter was given back, or was abandoned.
     pub(crate) fn end(&self) {
         lock(&self.present).is_over = true;
         self.over.notify_all();
     }
 
-    /// Keeps the thread that ends with this.
+    /// Stores the keeper's thread, which ends once this lease or counter is given back.
     pub(crate) fn keep_thread(&self, thread: Option<JoinHandle<()>>) {
         *lock(&self.thread) = thread;
     }
 
     /// Waits until the lease or counter is given back, for at most `longest`. Call this after the last user
-    /// closed.
+    /// has closed it.
     pub(crate) fn wait_until_over(&self, longest: Duration) {
         let deadline = Instant::now() + longest;
         let mut present = lock(&self.present);
         while !present.is_over {
             let left = deadline.saturating_duration_since(Instant::now());
-            // Somebody may have started to use it again.
+            // A new user may have joined.
             if left.is_zero() || present.count > 0 {
                 return;
             }
@@ -96,7 +96,7 @@ impl Users {
         }
         let is_last = present.count == 0;
         drop(present);
-        // After a failure, other users may still be there, and so may the thread.
+        // After a failure, there may still be other users, and the thread may still be running.
         if is_last {
             if let Some(thread) = lock(&self.thread).take() {
                 let _ = thread.join();

@@ -1,4 +1,4 @@
-//! A state that the keeper changes, and that calls wait for.
+//! A state that the keeper changes and that calls wait on.
 
 use core::pin::pin;
 use core::task::{Context, Poll, Waker};
@@ -12,28 +12,28 @@ use tokio::time::timeout;
 
 use crate::url::Address;
 
-/// How often a call that waits for the keeper checks whether it was interrupted.
+/// The interval at which a call that waits for the keeper checks whether it was interrupted.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Locks a mutex even if a thread panicked with it: no invariant is broken at a point where a panic could
-/// occur.
+/// Locks a mutex even if a thread panicked while holding it. The code that holds a lock keeps the invariants
+/// intact wherever it could panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Why a store gave no number.
+/// The reason why a store returned no number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Trouble {
     pub(crate) error: Error,
-    /// Whether waiting is useless.
+    /// Whether waiting cannot help.
     pub(crate) is_final: bool,
 }
 
-/// The way in which a call waits: it blocks a thread, or is awaited.
+/// A way to wait: a call blocks its thread, or is awaited.
 pub(crate) trait Waiting {
     type Error: From<Error>;
 
-    /// Returns the time since the call began to wait, or earlier.
+    /// Returns the time since the call began to wait, or since an earlier moment.
     fn elapsed(&mut self) -> Duration;
 
     /// Waits until the state has changed more than `changes` times, but no longer than `longest`.
@@ -45,7 +45,7 @@ pub(crate) trait Waiting {
     ) -> Result<(), Self::Error>;
 }
 
-/// A call that blocks a thread and waits in its caller's way.
+/// Blocks the thread, and waits the way the caller chooses.
 #[derive(Debug)]
 pub(crate) struct Blocking<'a, W>(pub(crate) &'a mut W);
 
@@ -67,7 +67,7 @@ impl<W: Wait> Waiting for Blocking<'_, W> {
     }
 }
 
-/// A call that is awaited in a Tokio runtime.
+/// Awaits the change in a Tokio runtime.
 #[derive(Debug)]
 pub(crate) struct Awaiting(Instant);
 
@@ -96,7 +96,7 @@ impl Waiting for Awaiting {
     }
 }
 
-/// Runs a future that waits by [`Blocking`], and so is ready at once.
+/// Runs a future that waits with [`Blocking`]. Such a future is ready at the first poll.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
@@ -110,9 +110,9 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 #[derive(Debug, Default)]
 pub(crate) struct Watched<S> {
     state: Mutex<S>,
-    /// How many times the state has changed.
+    /// The number of times that the state has changed.
     changes: Mutex<u64>,
-    /// Wakes calls that block, and calls that are awaited.
+    /// `changed` wakes blocking calls, and `awaited` wakes awaited calls.
     changed: Condvar,
     awaited: Notify,
 }
@@ -138,7 +138,7 @@ impl<S: Send> Watched<S> {
         self.awaited.notify_waiters();
     }
 
-    /// Checks after every change, for at most `longest`.
+    /// Calls `look` after every change until it returns a result, for at most `longest`.
     pub(crate) async fn wait_for<T, W: Waiting>(
         &self,
         wait: &mut W,
@@ -148,7 +148,7 @@ impl<S: Send> Watched<S> {
     ) -> Result<T, W::Error> {
         let begun = wait.elapsed();
         loop {
-            // Read the count before checking, so that a change meanwhile is not missed.
+            // Read the count before checking, so that no change in between is missed.
             let changes = *lock(&self.changes);
             if let Some(result) = look() {
                 return result.map_err(Into::into);
@@ -161,8 +161,9 @@ impl<S: Send> Watched<S> {
         }
     }
 
-    /// Checks until it is open, or cannot be opened. The keeper's task reports this soon after the address's
-    /// `wait`. If the keeper's thread does not run, the wait ends here.
+    /// Calls `look` until it reports that opening has succeeded or failed. The keeper's task reports one or
+    /// the other soon after the address's `wait` is over. If the keeper's thread does not run, this wait ends
+    /// a minute later.
     pub(crate) async fn wait_until_open<W: Waiting>(
         &self,
         wait: &mut W,
@@ -191,7 +192,7 @@ impl<S: Send> Watched<S> {
 
     async fn changed_since(&self, changes: u64) {
         let mut told = pin!(self.awaited.notified());
-        // From here on, this is notified, so that a change after the check of the count is not missed.
+        // From here on, `told` receives notifications, so a change after the count is checked is not missed.
         told.as_mut().enable();
         if *lock(&self.changes) == changes {
             told.await;

@@ -1,4 +1,5 @@
-//! The keeper's work for one store of a counter: it fetches segments before they are needed, and answers calls.
+//! The keeper's work for one of a counter's stores: it fetches segments before they are needed, and answers
+//! calls.
 
 mod records;
 mod rows;
@@ -24,12 +25,12 @@ use crate::event::{Event, Kind, tell};
 use crate::store::{LAST_NUMBER, Place, Reserve, Schema, StoreError};
 use crate::watched::Trouble;
 
-/// Advice on how to continue after a loss.
+/// The advice in error messages after a loss.
 const RAISE: &str = "raise the counter above all numbers that are in use";
-/// How long to wait if there is nothing to do.
+/// The time to wait if nothing is due.
 const IDLE: Duration = Duration::from_secs(3600);
 
-/// The task for one store of a counter.
+/// The task for one of a counter's stores.
 pub(super) struct Task {
     keeper: &'static Keeper,
     shared: Arc<Shared>,
@@ -37,44 +38,45 @@ pub(super) struct Task {
     store: stores::Connected,
     numbers: Numbers,
     step: Option<Step>,
-    /// When a segment was last requested, how many numbers were used by then, and how many numbers all
-    /// segments have contained.
+    /// The time when the last segment was fetched, the count of numbers used by that time, and the count of
+    /// numbers in all segments.
     since: Instant,
     used_before: u64,
     installed: u64,
-    /// The pace of attempts that fail.
+    /// The pace of attempts. It slows down while they fail.
     pace: Pace,
     last_warning: Option<Kind>,
-    /// Whether the last check failed.
+    /// Whether the last check for losses failed.
     is_silent: bool,
 }
 
-/// The source of numbers.
+/// The records or rows from which numbers come.
 #[derive(Debug)]
 enum Numbers {
     Records(Box<Records>),
     Rows(Rows),
 }
 
-/// Why a store gave no numbers.
+/// The reason why a store returned no numbers.
 #[derive(Debug, Clone)]
 enum Refusal {
     Store(StoreError),
     Protocol(protocol::Refusal),
-    /// This purpose needs an answer from all stores of the counter.
+    /// The purpose requires an answer from all of the counter's stores.
     Others(Purpose, Option<StoreError>),
-    /// The store lost its record of a counter that the other stores have.
+    /// The store lost its record, but the other stores still have the counter.
     LeftOut,
-    /// Another system's table has no row with this name.
+    /// The other system's table has no row with this name.
     NoRow,
-    /// Polyflake does not remove rows in another system's table.
+    /// The row is in another system's table, from which Polyflake does not remove rows.
     NotOurs,
-    /// The row in another system's table is at `last`, below numbers that this process has seen.
+    /// The row in another system's table has the number `last`, although this process has received the higher
+    /// number `seen`.
     Behind {
         last: u64,
         seen: u64,
     },
-    /// A row in tinyid's table belongs to another counter.
+    /// The row in tinyid's table has the wrong delta or remainder.
     OtherRow {
         found: Place,
     },
@@ -120,7 +122,8 @@ impl Task {
         if !self.may_begin(source).await {
             return shared.end(self.at);
         }
-        // Open the counter even with a step of 1, so that a fault of the store shows on opening.
+        // Open the counter even with a step of 1, so that a problem with the store is reported when the
+        // program opens it.
         while self.open(source).await.is_err() && !self.is_over() {
             self.pause(source, true).await;
         }
@@ -132,10 +135,11 @@ impl Task {
             let wants_more = self.step.is_some() && source.segments.wants_more();
             let is_look_due = self.next_look().is_some_and(|next| Instant::now() >= next);
             if !self.pace.is_due() && is_look_due {
-                // Others depend on this check, however long the store was away.
+                // Other processes depend on this check, so make it even if attempts have failed for a long
+                // time.
                 self.look(source).await;
             } else if !self.pace.is_due() {
-                // A call that was refused asks again at once.
+                // A call that was refused repeats its request at once, so wait for the pace.
                 self.pause(source, wants_more || shared.has_request(self.at)).await;
             } else if let Some(request) = shared.next_request(self.at) {
                 self.answer(source, request).await;
@@ -151,13 +155,13 @@ impl Task {
         shared.end(self.at);
     }
 
-    /// Returns true if the task must end: nobody uses the counter any more, or it could not be opened.
+    /// Returns true if the task must end, because the counter has failed or nobody uses it any more.
     fn is_over(&self) -> bool {
         self.shared.has_failed()
             || (self.shared.users.are_gone() && self.keeper.forget_counter(&self.shared, false))
     }
 
-    /// Waits until a call asks, the store is due, or the counter is given back.
+    /// Waits until a call wakes the task, a request is due, or the counter must be given back.
     async fn pause(&self, source: &Source, wants_more: bool) {
         let next = self.next_look().into_iter().chain(wants_more.then(|| self.pace.next())).min();
         let next = next.map_or(IDLE, |next| next.saturating_duration_since(Instant::now()));
@@ -165,8 +169,9 @@ impl Task {
         let _ = timeout(pause.max(Duration::from_millis(1)), source.wake.notified()).await;
     }
 
-    /// Waits until the rows in all stores have been checked. Until then they give no numbers, since one of
-    /// them may belong to another counter. Returns `false` if the counter ends first.
+    /// If numbers come from rows in several stores, waits until all rows have been checked. Until then, the
+    /// stores must not return numbers, since a row may belong to another counter. Returns false if the
+    /// counter ends first.
     async fn may_begin(&mut self, source: &Source) -> bool {
         while let Numbers::Rows(rows) = &self.numbers {
             if source.place.count == 1 {
@@ -184,13 +189,13 @@ impl Task {
             if self.is_over() {
                 return false;
             }
-            // Each of the other tasks wakes this task after its check.
+            // The other tasks wake this task after they have checked their rows.
             self.pause(source, !self.shared.is_seen(self.at)).await;
         }
         true
     }
 
-    /// Fetches the counter's first segment. Creates the counter if the store has none.
+    /// Fetches the counter's first segment. Creates the counter if the store does not have it.
     async fn open(&mut self, source: &Source) -> Result<(), ()> {
         if !self.pace.is_due() {
             return Err(());
@@ -212,7 +217,8 @@ impl Task {
         }
     }
 
-    /// Checks whether the store lost writes. A check may find numbers whose reply was lost.
+    /// Checks whether the store lost writes. The check may also return numbers that were reserved earlier, in
+    /// a reply that was lost.
     async fn look(&mut self, source: &Source) {
         let Numbers::Records(records) = &mut self.numbers else { return };
         let looked = records.look().await;
@@ -224,9 +230,9 @@ impl Task {
             }
         }
         let was_silent = core::mem::replace(&mut self.is_silent, looked.is_err());
-        // A counter that lost writes, was removed or has reached its end stays stopped, although its store
-        // answers. The same is true if somebody has locked the counter's row, since a check does not notice
-        // the lock.
+        // A successful check does not mean that the counter works again. If the counter lost writes, was
+        // removed or has reached its end, it stays stopped. If another transaction has locked the counter's
+        // row, a check does not notice the lock.
         let is_stopped = self.last_warning == Some(Kind::CounterStopped);
         let gives_nothing = self.last_warning.is_some() && !was_silent && !matches!(looked, Ok(Some(_)));
         if looked.is_err() || !(is_stopped || gives_nothing || self.has_lost()) {
@@ -238,7 +244,7 @@ impl Task {
         matches!(&self.numbers, Numbers::Records(records) if records.has_lost())
     }
 
-    /// Fetches one more segment.
+    /// Fetches another segment.
     async fn fetch(&mut self, source: &Source) -> Result<(), ()> {
         let Some(step) = self.step else { return Ok(()) };
         let used = self.installed - source.segments.left();
@@ -258,8 +264,8 @@ impl Task {
         source.segments.install(segment);
     }
 
-    /// Reserves numbers for this process. If fewer are left before the counter's end, takes those, provided
-    /// there are at least `least`.
+    /// Reserves `count` numbers for this process. If fewer are left before the counter's end, reserves the
+    /// rest, provided that it has at least `least` numbers.
     async fn reserve(&mut self, source: &Source, count: u64, least: u64) -> Result<Run, Refusal> {
         let run = match &mut self.numbers {
             Numbers::Records(records) => records.reserve(count, least).await?,
@@ -276,8 +282,8 @@ impl Task {
         }
     }
 
-    /// If the store is asked for each number, asks once for all waiting calls, so that no thread waits for
-    /// other threads' round trips.
+    /// With a step of 1, sends one request for all waiting calls, so that no call waits for the round trips
+    /// of others.
     async fn answer_together(&mut self, source: &Source, request: Request, wanted: u64) {
         let (mut requests, mut count) = (vec![(request, wanted)], wanted);
         while let Some((request, wanted)) = self.shared.next_run_of(self.at, Reserve::MAX_COUNT - count) {
@@ -286,7 +292,7 @@ impl Task {
         }
         let reserved = self.reserve(source, count, count).await;
         if requests.len() > 1 && reserved.as_ref().is_err_and(Refusal::is_end) {
-            // There may be enough numbers for some of the calls.
+            // There may still be enough numbers for some of the calls.
             for (request, _) in requests {
                 self.answer_one(source, request).await;
             }
@@ -296,7 +302,7 @@ impl Task {
         let mut reserved = reserved.map_err(|refusal| self.trouble(source, &refusal));
         self.shared.answer(requests.into_iter().map(|(request, wanted)| {
             let answer = match &mut reserved {
-                // The protocol never gives fewer.
+                // There are enough numbers, since `least` was `count`.
                 Ok(left) => left
                     .split_off(wanted)
                     .map(Answer::Run)
@@ -309,7 +315,7 @@ impl Task {
 
     async fn answer_one(&mut self, source: &Source, request: Request) {
         if let What::Run(wanted) = request.what {
-            // A segment may have arrived since the call found too few.
+            // A segment may have arrived since the call found too few numbers.
             if let Some((run, skipped)) = source.segments.take_run(wanted) {
                 self.shared.counts.skipped.fetch_add(skipped, Ordering::Relaxed);
                 return self.shared.answer([(request, Ok(Answer::Run(run)))]);
@@ -327,7 +333,8 @@ impl Task {
                     Numbers::Records(records) => records.raise(number).await,
                     Numbers::Rows(rows) => rows.raise(source, number).await,
                 };
-                // Drop them even on an error: the raise may have taken effect although its reply was lost.
+                // Drop the numbers even if the raise failed: it may have taken effect although its reply was
+                // lost.
                 self.drop_in_hand(source);
                 raised.map(Answer::Done)
             }
@@ -341,10 +348,10 @@ impl Task {
             }
         };
         if matches!(answer, Ok(Answer::Done(_))) && !request.is_waited_for() {
-            // The call has given up, so the next call learns the result.
+            // The call has given up and does not get this answer, so a repeated call must write again.
             self.shared.is_unsure.store(true, Ordering::Relaxed);
         }
-        // Too few numbers for a block may be enough for the next segment.
+        // Even if too few numbers are left for a block, there may be enough for the next segment.
         if self.step.is_none() || !answer.as_ref().is_err_and(Refusal::is_end) {
             let _ = self.gave(source, answer.as_ref().map(drop).map_err(Refusal::clone));
         }
@@ -352,7 +359,8 @@ impl Task {
         self.shared.answer([(request, answer)]);
     }
 
-    /// Returns consecutive numbers above all that were issued before. Skips the numbers in hand.
+    /// Returns consecutive numbers above all that were issued before. Drops the numbers that were already
+    /// fetched.
     async fn run_of(&mut self, source: &Source, wanted: u64) -> Result<Run, Refusal> {
         let count = self.step.map_or(wanted, |step| step.present().max(wanted));
         let mut left = self.reserve(source, count, wanted).await?;
@@ -364,7 +372,7 @@ impl Task {
         Ok(run)
     }
 
-    /// Gives up the numbers in hand, from all stores if they form one counter.
+    /// Drops the fetched numbers from this store, or from all stores if they hold one Polyflake counter.
     fn drop_in_hand(&self, source: &Source) {
         match self.numbers {
             Numbers::Records(_) => self.shared.sources.iter().for_each(|it| drop_all(&self.shared, it)),
@@ -372,7 +380,7 @@ impl Task {
         }
     }
 
-    /// Gives back the rest of the last segment.
+    /// Gives the unused numbers of the last segment back to the store.
     async fn give_back(&mut self, source: &Source) {
         let rest = source.segments.end();
         match &self.numbers {
@@ -381,7 +389,7 @@ impl Task {
         }
     }
 
-    /// Informs the waiting calls and the log.
+    /// Passes the result of a request to the waiting calls, and logs a change.
     fn gave(&mut self, source: &Source, given: Result<(), Refusal>) -> Result<(), ()> {
         match given {
             Ok(()) => {
@@ -398,7 +406,7 @@ impl Task {
             }
             Err(refusal) => {
                 let kind = match refusal {
-                    // The log already says so.
+                    // The loss has already been logged.
                     Refusal::Protocol(protocol::Refusal::Lost { .. }) => None,
                     Refusal::Store(StoreError::Unreachable(_))
                     | Refusal::Others(..)

@@ -1,5 +1,5 @@
-//! Holds one lease, for Snowflakes or for sequences: acquires it, renews it, gives it back, and says why it
-//! cannot do so.
+//! Holds one lease, for Snowflakes or for sequences: acquires it, renews it, gives it back, and reports why
+//! any of this fails.
 
 use core::time::Duration;
 use std::time::Instant;
@@ -16,12 +16,12 @@ use crate::local::{Clocks, random};
 use crate::store::StoreError;
 use crate::url::Address;
 
-/// The user of a lease.
+/// The user of a lease: Snowflakes or sequences.
 #[derive(Debug)]
 pub(super) enum Whose {
     /// Snowflakes, which use one of the space's nodes.
     Snowflakes,
-    /// The sequences with this name. Their group has one node, whose holder owns the sequences.
+    /// The sequences with this name. Their group has one node, and the node's holder owns the sequences.
     Sequences(String),
 }
 
@@ -36,9 +36,9 @@ pub(super) struct Holder {
     pub(super) terms: Terms,
     acquisition: Acquisition,
     pub(super) pace: Pace,
-    /// The time until which a fence prevented a lease, if one did.
+    /// The end of the fence that last prevented a lease, if any did.
     fenced_until: Option<Instant>,
-    /// The problem that the log last reported.
+    /// The problem that was last logged.
     told: Option<Kind>,
 }
 
@@ -68,7 +68,7 @@ impl Holder {
         holder
     }
 
-    /// Acquires a lease of a node that `is_used` does not exclude.
+    /// Acquires a lease on a node for which `is_used` returns false.
     pub(super) async fn acquire(&mut self, is_used: &dyn Fn(u64) -> bool) -> Result<Held, Refusal> {
         let Self { address, store, terms, acquisition, .. } = self;
         let held = stores::limited(address, store, async |store| {
@@ -94,7 +94,7 @@ impl Holder {
         Ok(held)
     }
 
-    /// Renews a lease. If it is lost, begins the next acquisition.
+    /// Renews a lease. If the lease is lost, prepares the next acquisition.
     pub(super) async fn renew(&mut self, held: &mut Held) -> Result<Renewed, Refusal> {
         let renewed = stores::limited(&self.address, &self.store, async |store| {
             renew(store, &self.terms, held, &Clocks, &mut random).await
@@ -116,9 +116,9 @@ impl Holder {
         }
     }
 
-    /// Gives the lease back. Without a lease, frees the node of an acquisition with an unknown outcome, since
-    /// another process may want the node. `issued_until` is the tick up to which the lease was used, or
-    /// `None` for its first tick.
+    /// Gives the lease back. If `held` is `None` and the outcome of the last acquisition is unknown, frees
+    /// the node it asked for, since another process may want the node. `issued_until` is the tick up to which
+    /// the lease was used, or `None` for its first tick.
     pub(super) async fn give_back(&mut self, held: Option<Held>, issued_until: Option<u64>) {
         let Some(held) = held.or_else(|| self.acquisition.unclear()) else { return };
         let (node, issued_until) = (held.node, issued_until.unwrap_or(held.start));
@@ -141,13 +141,13 @@ impl Holder {
         }
     }
 
-    /// Returns true if a fence ends after the deadline, so that waiting is pointless.
+    /// Returns true if a fence ends after the deadline. Waiting is then pointless.
     pub(super) fn is_fenced_past(&self, deadline: Instant) -> bool {
         self.fenced_until.is_some_and(|until| until > deadline)
     }
 
-    /// Logs why there is no lease, and sets the time of the next request. `node` is the node that is still
-    /// held.
+    /// Logs why a request was refused, and sets the time for the next request. `node` is the node that is
+    /// still held.
     pub(super) fn refused(&mut self, refusal: &Refusal, node: Option<u64>) {
         if let Refusal::Fenced { in_ms, .. } = refusal {
             self.fenced_until = Some(Instant::now() + Duration::from_millis(*in_ms));
@@ -181,7 +181,8 @@ impl Holder {
         self.told != Some(Kind::StoreUnreachable)
     }
 
-    /// Notes that the store answered, whatever the answer was.
+    /// Records that the store answered, whatever the answer was. Logs this if the store did not answer
+    /// before.
     pub(super) fn reached(&mut self) {
         if !self.is_reachable() {
             self.told = None;
@@ -189,7 +190,7 @@ impl Holder {
         }
     }
 
-    /// Logs a problem once, until it is over.
+    /// Logs a problem, unless it was already logged and is not over yet.
     pub(super) fn warn(&mut self, kind: Kind, node: Option<u64>, what: &str) {
         if self.told.replace(kind) != Some(kind) {
             self.tell(kind, node, what);
@@ -199,13 +200,13 @@ impl Holder {
     pub(super) fn tell(&self, kind: Kind, node: Option<u64>, what: &str) {
         let (node, message) = match &self.whose {
             Whose::Snowflakes => (node, what.to_owned()),
-            // Sequences have only one node, so its number says nothing.
+            // Sequences have only one node, so its number is of no use.
             Whose::Sequences(name) => (None, format!("sequences {name:?}: {what}")),
         };
         tell(&Event { kind, node, store: self.name.clone(), message });
     }
 
-    /// Returns the error for a Snowflake's calls.
+    /// Returns the error that a Snowflake's calls get.
     pub(super) fn error_of(&self, refusal: &Refusal) -> Error {
         Error::from_outside(code_of(refusal), &self.text_of(refusal))
     }
@@ -280,8 +281,8 @@ impl Holder {
     }
 }
 
-/// Shortens a label that another process chose to the length that an address allows. Otherwise the label
-/// stays as it is, since services pass calls on to the address in it.
+/// Shortens another process's label to the longest length that an address allows. Apart from that, the label
+/// must not change, since services forward calls to the address it contains.
 fn shortened(label: &str) -> String {
     label.chars().take(Address::MAX_LABEL).collect()
 }
@@ -293,7 +294,7 @@ pub(super) const fn code_of(refusal: &Refusal) -> ErrorCode {
     }
 }
 
-/// Returns true if asking again does not help.
+/// Returns true if a second request cannot help.
 pub(super) const fn is_final(refusal: &Refusal) -> bool {
     matches!(
         refusal,

@@ -1,5 +1,5 @@
-//! Sends the counters' checks for losses together: a process may have hundreds of counters on one store, and
-//! each must check within seconds.
+//! Sends the counters' checks for losses in batches, since a process may have hundreds of counters on one
+//! store, and must check each of them within seconds.
 
 use core::cell::Cell;
 use core::time::Duration;
@@ -15,11 +15,12 @@ use crate::records::Store;
 use crate::store::StoreError;
 use crate::url::Address;
 
-/// How many requests share an attempt. A store that handles them one after the other must answer all of them
-/// in time.
+/// The largest number of requests in one attempt. Some stores handle them one after the other, and must still
+/// answer all of them in time.
 const MOST: usize = 32;
 
-/// Ensures that the next request is sent, however this request ends.
+/// Clears `is_asking` when the sending task ends, even by a panic, so that the next request starts a new
+/// task.
 struct Asking<'a>(&'a Cell<bool>);
 
 impl Drop for Asking<'_> {
@@ -28,7 +29,7 @@ impl Drop for Asking<'_> {
     }
 }
 
-/// Asks a store, together with other checks. The future may be dropped.
+/// Sends a check to a store, together with other counters' checks. The future may be dropped.
 pub(super) async fn ask(
     address: &Address,
     store: &Connected,
@@ -41,7 +42,7 @@ pub(super) async fn ask(
         tokio::task::spawn_local(async move {
             let _asking = Asking(&store.looks().is_asking);
             loop {
-                // Requests that are due at the same moment are sent together.
+                // Let the other tasks that are due now add their requests to this batch.
                 tokio::task::yield_now().await;
                 let some = take(&mut store.looks().waiting.borrow_mut());
                 if some.is_empty() {
@@ -54,12 +55,12 @@ pub(super) async fn ask(
     answer.await.unwrap_or_else(|_| Err(StoreError::Unreachable("the look was given up".into())))
 }
 
-/// Takes the next requests, all reads or all writes, without those that nobody waits for.
+/// Takes the next requests, either only reads or only writes. Drops requests that nobody waits for.
 fn take(waiting: &mut Vec<Look>) -> Vec<Look> {
     let is_write = |it: &Look| matches!(it.request, Request::Write(_));
     let (writes, reads): (Vec<_>, Vec<_>) =
         waiting.drain(..).filter(|it| !it.tell.is_closed()).partition(is_write);
-    // A raise goes before the next check.
+    // Writes go first: a raise must not wait for the next checks.
     let (mut some, others) = if writes.is_empty() { (reads, Vec::new()) } else { (writes, reads) };
     waiting.extend(some.drain(some.len().min(MOST)..));
     waiting.extend(others);
@@ -71,7 +72,8 @@ async fn ask_together(address: &Address, store: &Connected, some: Vec<Look>) {
     let carry_out = async |store: &mut dyn Store| carry_out(store, &some).await;
     match stores::limited_to(address.attempt(), longest, address, store, carry_out).await {
         Ok(all) => some.into_iter().zip(all).for_each(|(it, received)| _ = it.tell.send(Ok(received))),
-        // The store may refuse only one of them, such as a record that cannot be read.
+        // The cause may be a single request, for example one that reads an invalid record, so try them one by
+        // one.
         Err(StoreError::Refused(_)) if some.len() > 1 => {
             for it in some {
                 Box::pin(ask_together(address, store, vec![it])).await;
@@ -110,7 +112,7 @@ mod tests {
     use super::*;
     use crate::records::{Answer, Facts, Group, Kind, MemoryStore, Named, Outcome, Record, Write};
 
-    /// How often the store was asked, and how it will respond next.
+    /// The number of requests that the store received, and how it responds to the next.
     #[derive(Debug, Default)]
     struct Counts {
         reads: Cell<usize>,
@@ -206,7 +208,7 @@ mod tests {
         };
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         LocalSet::new().block_on(&runtime, async {
-            // The store gets the writes first, although the reads were requested earlier.
+            // The store gets the writes first, although the reads were requested before them.
             let reads: Vec<_> = (1..=150).map(|at| ask(read(at))).collect();
             let writes: Vec<_> = (1..=150).map(|at| ask(write(at))).collect();
             for (at, (read, write)) in (1..).zip(reads.into_iter().zip(writes)) {
@@ -215,12 +217,12 @@ mod tests {
                 assert_eq!((write.record.unwrap().number, read.record.unwrap().number), (at, at));
             }
             assert_eq!(asked(), (150_usize.div_ceil(MOST), 150_usize.div_ceil(MOST)));
-            // Nobody waits for this request.
+            // A request that nobody waits for is not sent.
             let gone = ask(read(1));
             let stays = ask(read(2));
             gone.abort();
             assert_eq!(stays.await.unwrap().unwrap().record.unwrap().number, 2);
-            // All calls learn that their request failed, and the next requests are sent.
+            // If the store fails, all calls in the batch fail, and the next requests are sent.
             for of in [(|counts| &counts.fails) as fn(&Counts) -> &Cell<bool>, |counts| &counts.panics] {
                 tell(of);
                 let [one, other] = [1, 2].map(|at| ask(read(at)));

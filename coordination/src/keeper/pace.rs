@@ -1,18 +1,18 @@
-//! Decides when to ask a store next, by one rule for leases, counters and sequences.
+//! Decides when to send the next request to a store. Leases, counters and sequences use the same rule.
 
 use core::time::Duration;
 use std::time::Instant;
 
 use crate::local::random;
 
-/// The longest pause after a first failed attempt. Each further pause may be twice as long.
+/// The longest pause after the first failed attempt. The limit doubles with each further failure.
 const FIRST: Duration = Duration::from_millis(200);
-/// The longest time between renewals, so that a loss is noticed soon.
+/// The longest time between renewals. It is short so that a loss is noticed soon.
 const LONGEST_RENEWAL: Duration = Duration::from_secs(10);
 /// The longest pause after a conflict with other processes.
 const APART_MS: u64 = 50;
 
-/// When the next attempt is due, and how many attempts in a row have failed.
+/// The time of the next attempt, and the number of attempts in a row that have failed.
 #[derive(Debug)]
 pub(super) struct Pace {
     next: Instant,
@@ -22,7 +22,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// The first attempt is due at once.
+    /// Creates a pace whose first attempt is due at once.
     pub(super) fn new(ttl_ms: u64) -> Self {
         Self { next: Instant::now(), failures: 0, longest: Duration::from_millis(ttl_ms / 3) }
     }
@@ -39,32 +39,33 @@ impl Pace {
         self.failures > 0
     }
 
-    /// Makes the next attempt due, whatever the result of the last one was.
+    /// Makes the next attempt due now, whatever the result of the last attempt was.
     pub(super) fn now(&mut self) {
         self.next = Instant::now();
     }
 
-    /// Notes a success. The next attempt may come at any time.
+    /// Records a success. The next attempt may follow at once.
     pub(super) fn succeeded(&mut self) {
         self.failures = 0;
         self.now();
     }
 
-    /// Notes that a lease was renewed. The next renewal comes up to a tenth earlier or later, so that
-    /// processes that started together do not keep asking together.
+    /// Records that a lease was renewed. The next renewal is due after a third of the TTL, or up to a tenth
+    /// of that earlier or later, so that processes that started together do not stay in step.
     pub(super) fn renewed(&mut self, ttl_ms: u64) {
         self.failures = 0;
         let third = Duration::from_millis(ttl_ms / 3).min(LONGEST_RENEWAL);
         self.next = Instant::now() + third / 10 * 9 + up_to(third / 5);
     }
 
-    /// Notes a failure, if nobody knows when the next attempt will succeed. The pauses double and are random,
-    /// so that a thousand processes do not all query a store that has just restarted.
+    /// Records a failure, if it is unknown when an attempt will succeed. The pauses double and are random, so
+    /// that a thousand processes do not all query a store at the moment when it restarts.
     pub(super) fn failed(&mut self) {
         self.failed_for(Duration::MAX);
     }
 
-    /// Like [`failed`](Self::failed), if an attempt will succeed after this time or earlier.
+    /// Like [`failed`](Self::failed), but for a failure whose cause is over after the time `known`, if not
+    /// before.
     pub(super) fn failed_for(&mut self, known: Duration) {
         let most = FIRST.saturating_mul(1 << self.failures.min(16)).min(self.longest);
         self.failures = self.failures.saturating_add(1);
@@ -72,7 +73,7 @@ impl Pace {
         self.next = Instant::now() + pause.min(known.saturating_add(up_to(Duration::from_millis(APART_MS))));
     }
 
-    /// Notes that others were faster. The next attempt may succeed at once.
+    /// Records a conflict: another process was faster. The next attempt may succeed at once.
     pub(super) fn contended(&mut self) {
         self.failures = self.failures.saturating_add(1);
         self.next = Instant::now() + up_to(Duration::from_millis(APART_MS));
@@ -113,7 +114,7 @@ mod tests {
         }
         let (longest, all) = pauses(&mut pace, Pace::failed);
         assert!(longest > Duration::from_secs(8), "{longest:?}");
-        // On average, a pause is half of the longest one.
+        // On average, a pause is half as long as the longest.
         assert!((Duration::from_secs(1_500)..Duration::from_secs(2_600)).contains(&all), "{all:?}");
         pace.succeeded();
         assert!(pace.is_due() && !pace.has_failed());

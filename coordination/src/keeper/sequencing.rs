@@ -1,5 +1,5 @@
-//! The keeper's work for sequences: it holds their lease, and moves their sections' bounds in time. The lease
-//! and the bounds are records in one group.
+//! The keeper's work for sequences: it holds their lease, and moves their sections' bounds before they are
+//! reached. The lease and the bounds are records in one group.
 
 use core::time::Duration;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ use crate::store::StoreError;
 use crate::url::Address;
 use crate::watched::Trouble;
 
-/// How long the moves of a section are counted.
+/// The period over which a section's moves are added up.
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// The task for a set of sequences.
@@ -34,33 +34,33 @@ pub(super) struct Task {
     store: stores::Connected,
     holder: Holder,
     held: Option<Held>,
-    /// The time until which this process is the only owner, by [`Clocks::elapsed_ms`].
+    /// This process is the only owner until this time, by [`Clocks::elapsed_ms`].
     until_ms: u64,
-    /// The bounds under the last lease, and whether the lease is still held.
+    /// The bounds under the last lease, and whether that lease is still held.
     bounds: Option<Bounds>,
     is_owner: bool,
     /// The version and the fence of the head that guarded the bounds.
     head: (u64, u64),
-    /// Whether the bounds are in the store, as far as this process knows.
+    /// Whether the store has this process's bounds, as far as the process knows.
     is_loaded: bool,
-    /// Whether the store has lost some bounds. After the next renewal, this process writes all bounds again.
+    /// Whether the store has lost bounds. If so, this process writes all bounds again after the next renewal.
     has_lost: bool,
-    /// How far each section moved in the present minute, and when that minute began.
+    /// For each section: the start of the present minute, and how far the bound has moved since.
     moved: Vec<(Instant, u64)>,
-    /// When to request the bounds.
+    /// The pace of requests for bounds.
     bounds_pace: Pace,
-    /// The reason why bounds could not be moved although the store answered, as the log last reported it.
+    /// The last problem logged about bounds, if the store answered.
     told: Option<Kind>,
 }
 
-/// Why the bounds could not be read or moved.
+/// The reason why the bounds could not be read or moved.
 #[derive(Debug, PartialEq, Eq)]
 enum Refusal {
     Store(StoreError),
     Protocol(protocol::Refusal),
 }
 
-/// Returns the terms of the lease. A group of sequences has one node, whose holder owns the sequences.
+/// Returns the lease's terms. A group of sequences has one node, and the node's holder owns the sequences.
 fn terms(address: &Address, name: &str) -> Terms {
     let namespace = address.namespace.clone();
     Terms {
@@ -106,8 +106,8 @@ impl Task {
             if self.is_loaded {
                 break Ok(());
             }
-            // Another process may give its lease back within `wait`. If a fence ends later, do not wait for
-            // it.
+            // Keep trying, since another process may give its lease back within `wait`. Give up if a fence
+            // ends after that.
             match trouble {
                 Some((trouble, is_hopeless))
                     if is_hopeless
@@ -128,7 +128,7 @@ impl Task {
             stores::tell_of_replicas(&self.shared.address, &self.store, lacks).await;
             while !(self.shared.users.are_gone() && self.keeper.forget_sequences(&self.shared, false)) {
                 self.pause(None).await;
-                // Timers do not count the time that the machine sleeps.
+                // Timers stop while the machine sleeps, so check the time after a pause.
                 if !self.holder.pace.has_failed() && Clocks.elapsed_ms() >= self.until_ms {
                     self.holder.pace.now();
                 }
@@ -139,7 +139,7 @@ impl Task {
         self.shared.users.end();
     }
 
-    /// Waits until there is something to do.
+    /// Waits until a request is due, a call wakes the task, or the sequences must be given back.
     async fn pause(&self, deadline: Option<Instant>) {
         let next = self.holder.pace.next();
         let next = if self.wants_bounds() { next.min(self.bounds_pace.next()) } else { next };
@@ -150,13 +150,14 @@ impl Task {
     }
 
     fn wants_bounds(&self) -> bool {
-        // While a renewal may have been written, it is unknown which record guards a move.
+        // After a renewal with an unknown outcome, the process does not know the version of the record that
+        // guards a move.
         let is_clear = self.held.as_ref().is_some_and(|held| held.version().is_some());
         is_clear && !self.has_lost && (!self.is_loaded || self.shared.wants_more())
     }
 
-    /// Does everything that is due. If there is no lease or no record, returns why, and whether asking again
-    /// is pointless.
+    /// Sends the requests that are due. If one of them fails, returns the reason, and whether a retry is
+    /// pointless.
     async fn tend(&mut self) -> Option<(Trouble, bool)> {
         if self.holder.pace.is_due() {
             if let Err(refusal) = self.keep_lease().await {
@@ -212,14 +213,14 @@ impl Task {
         Ok(())
     }
 
-    /// Stops giving numbers until the bounds are in the store.
+    /// Stops issuing numbers until the bounds are in the store again.
     fn unload(&mut self) {
         self.is_loaded = false;
         self.shared.hold_until(0);
     }
 
-    /// Notes the lease. The process is the only owner for a time that began when the store wrote the lease,
-    /// which was after `sent_ms`.
+    /// Stores the lease. The process is the only owner for a period that began when the store wrote the
+    /// lease. That happened after `sent_ms`, so counting from `sent_ms` is safe.
     fn hold(&mut self, held: Held, sent_ms: u64) {
         self.own(&held);
         self.until_ms = sent_ms.saturating_add(held.is_alone_for_ms());
@@ -229,7 +230,7 @@ impl Task {
         self.held = Some(held);
     }
 
-    /// Makes this lease guard the bounds from now on.
+    /// From now on, guards the bounds with this lease.
     fn own(&mut self, held: &Held) {
         let Some(version) = held.version() else { return };
         let under = &held.known.head;
@@ -270,7 +271,8 @@ impl Task {
         }
     }
 
-    /// Reads the bounds if this process does not know them, and moves those that sections requested.
+    /// Reads the bounds if this process does not know them, and moves the bounds that sections have
+    /// requested.
     async fn move_bounds(&mut self) -> Result<(), Refusal> {
         let Self { bounds, shared, store, moved, .. } = self;
         let Some(bounds) = bounds else { return Ok(()) };
@@ -297,27 +299,27 @@ impl Task {
             go::<Refusal>(store, bounds, &wanted, &mut random).await
         };
         let result = stores::limited(&shared.address, store, attempt).await;
-        // Use the bounds that reached the store before an attempt failed.
+        // Even if the attempt failed, use the bounds that it wrote before it failed.
         shared.extend(|section| bounds.range(section));
         result
     }
 
-    /// Logs why there is no lease, and returns the reason for calls.
+    /// Logs why a request for the lease was refused, and returns the error for calls.
     fn refused(&mut self, refusal: &lease::Refusal) -> Trouble {
         self.holder.refused(refusal, None);
         let code = match refusal {
             lease::Refusal::Store(_) if self.held.is_some() => ErrorCode::LeaseLost,
             _ => code_of(refusal),
         };
-        // A call does not wait for another process, but opening does.
+        // A call does not wait for another process's lease to end, but opening does.
         let is_final = is_final(refusal) || matches!(refusal, lease::Refusal::NoneFree { .. });
         let trouble = Trouble { error: self.shared.error(code, &self.holder.text_of(refusal)), is_final };
-        // Calls see this once the lease has expired.
+        // Calls get this error once the lease has expired.
         self.shared.has_no_lease(trouble);
         trouble
     }
 
-    /// Logs why there is no later bound, and returns the reason for calls.
+    /// Logs why the bounds could not be moved, and returns the error for calls.
     fn lacks_bounds(&mut self, refusal: &Refusal) -> Trouble {
         self.bounds_pace.failed();
         let address = &self.shared.address;
@@ -328,7 +330,7 @@ impl Task {
                 self.trouble(Kind::StoreUnreachable, unavailable, is_final, &why)
             }
             Refusal::Protocol(protocol::Refusal::NotOwner | protocol::Refusal::Lost) => {
-                // The next renewal will show whether the lease is lost or can be rejoined.
+                // The next renewal shows whether the lease is lost or this process can rejoin.
                 self.has_lost = *refusal == Refusal::Protocol(protocol::Refusal::Lost);
                 self.holder.pace.now();
                 let why = format!("{address} has lost writes, or another process has the lease");
@@ -374,8 +376,8 @@ impl Task {
         trouble
     }
 
-    /// Writes how far the sections counted, and gives the lease back. If the store does not receive this,
-    /// numbers are skipped and the lease expires.
+    /// Writes how far each section has counted, and gives the lease back. If the store does not receive these
+    /// writes, the next owner skips numbers, and the lease expires.
     async fn give_back(&mut self) {
         let given = self.shared.end();
         let held = self.held.take();

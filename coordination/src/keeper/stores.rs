@@ -1,4 +1,4 @@
-//! The connections to stores: one for the leases of each store, and at most one more for everything else.
+//! The connections to stores. Each store has one for leases, and at most one more for everything else.
 
 use core::cell::{Cell, RefCell};
 use core::time::Duration;
@@ -16,11 +16,11 @@ use crate::store::StoreError;
 use crate::stores;
 use crate::url::Address;
 
-/// The first pause before another attempt to give something back.
+/// The pause before the second attempt to give something back.
 const SHORTEST: Duration = Duration::from_millis(25);
 
-/// A store's connection, which either all leases share, or all counters and sequences. Waiting for a locked
-/// counter row therefore delays no lease.
+/// A connection to a store. All leases share one connection, and all counters and sequences share another, so
+/// a request that waits for a locked counter row does not delay leases.
 pub(super) type Connected = Rc<Connection>;
 
 /// See [`Connected`].
@@ -44,7 +44,7 @@ impl Connection {
     }
 }
 
-/// The requests of a store's counters that have not been sent yet: see `looks`.
+/// The checks of a store's counters that have not been sent yet. See [`looks`](super::looks).
 #[derive(Debug, Default)]
 pub(super) struct Looks {
     pub(super) waiting: RefCell<Vec<Look>>,
@@ -57,20 +57,20 @@ pub(super) struct Look {
     pub(super) tell: oneshot::Sender<Result<Received, StoreError>>,
 }
 
-/// The use of a connection.
+/// The purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     Leases,
     Others,
 }
 
-/// The stores in use, by use and address.
+/// The connections in use, by purpose and address.
 #[derive(Debug, Default)]
 pub(super) struct Stores(HashMap<String, Weak<Connection>>);
 
 impl Stores {
     pub(super) fn get(&mut self, address: &Address, is_for: Use) -> Result<Connected, StoreError> {
-        // The TTL limits how long Redis waits for its replicas.
+        // The TTL is part of the key because it limits how long Redis waits for its replicas.
         let Address { replicas, is_durability_none, ttl_ms, .. } = address;
         let key = format!("{is_for:?} {} {replicas} {is_durability_none} {ttl_ms}", address.key());
         if let Some(store) = self.0.get(&key).and_then(Weak::upgrade) {
@@ -83,17 +83,17 @@ impl Stores {
     }
 }
 
-/// Why an attempt failed.
+/// The reason why an attempt failed.
 pub(super) trait AttemptError: From<StoreError> {
-    /// Returns true if the store failed to do as asked, and may succeed on a new connection.
+    /// Returns true if the store failed to carry out the request, and may succeed on a new connection.
     fn is_the_stores(&self) -> bool;
 
     /// Returns true if the same request may succeed a little later.
     fn is_temporary(&self) -> bool;
 }
 
-/// Makes an attempt within its time, which begins once earlier requests are done. If the store fails, the
-/// next attempt opens a new connection.
+/// Makes an attempt. Its time starts once earlier requests are done. If the store fails, the next attempt
+/// opens a new connection.
 pub(super) async fn limited<T, E: AttemptError>(
     address: &Address,
     store: &Connected,
@@ -102,9 +102,9 @@ pub(super) async fn limited<T, E: AttemptError>(
     limited_to(address.attempt(), address.attempt(), address, store, ask).await
 }
 
-/// Gives something back, and repeats this for as long as one attempt may take. Only silence shows that a
-/// connection is dead, so the first try gets a third of that time. The next try gets a new connection and the
-/// rest of the time, since connecting takes several round trips.
+/// Gives something back, and retries for as long as one attempt may take. A dead connection can be recognised
+/// only by its silence, so the first try gets a third of that time. The next try gets a new connection and
+/// the rest of the time, since connecting takes several round trips.
 pub(super) async fn until_answered<T, E: AttemptError>(
     address: &Address,
     store: &Connected,
@@ -125,9 +125,9 @@ pub(super) async fn until_answered<T, E: AttemptError>(
     }
 }
 
-/// Like [`limited`], with limits on the wait for earlier requests and on the attempt's own time. An attempt
-/// that got the connection with a moment left would end in the middle of its request, and everybody would
-/// lose the connection.
+/// Like [`limited`], but with one limit for the wait for earlier requests and another for the attempt itself.
+/// If both shared one limit, an attempt that got the connection at the last moment would time out in the
+/// middle of its request, and all users of the connection would lose it.
 pub(super) async fn limited_to<T, E: AttemptError>(
     turn: Duration,
     longest: Duration,
@@ -149,8 +149,8 @@ pub(super) async fn limited_to<T, E: AttemptError>(
     result
 }
 
-/// Logs once which writes a replica may lack if it takes over. If the store reveals no replicas, there is
-/// nothing to log.
+/// Logs which writes may be lost if a replica takes over. Logs nothing if the store does not show any
+/// asynchronous replicas.
 pub(super) async fn tell_of_replicas(address: &Address, store: &Connected, lacks: &str) {
     let count = store.lock().await.facts().asynchronous_replicas.saturating_sub(address.replicas.into());
     if count > 0 {
@@ -170,7 +170,7 @@ impl AttemptError for StoreError {
     }
 }
 
-/// Returns the text of an error for people. It already names the store.
+/// Returns an error's text as users see it. The text already names the store.
 pub(super) fn text_of(error: &StoreError) -> String {
     match error {
         StoreError::Unreachable(why) => format!("the store cannot be reached: {why}"),

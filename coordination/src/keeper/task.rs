@@ -1,4 +1,4 @@
-//! The keeper's work for a lease of Snowflakes.
+//! The keeper's work for a lease that Snowflakes use.
 
 use core::sync::atomic::Ordering;
 use core::time::Duration;
@@ -15,7 +15,7 @@ use crate::event::Kind;
 use crate::lease::{Held, Refusal, Renewed, Time as _};
 use crate::local::Clocks;
 
-/// The reason that is given if a lease is lost because its bound has passed.
+/// The logged reason if a lease is lost because its bound has passed.
 const RAN_OUT: &str = "it ran out before the store renewed it";
 
 /// The task for a lease and its store.
@@ -26,17 +26,17 @@ pub(super) struct Task {
     store: stores::Connected,
     holder: Holder,
     held: Option<Holding>,
-    /// Whether calls fail. The loss has then been counted.
+    /// Whether calls fail because the lease is lost. If so, the loss has been counted.
     is_lost: bool,
     had_node: bool,
-    /// Why the last attempt failed, if it did.
+    /// The reason why the last attempt failed, if it did.
     refusal: Option<Refusal>,
 }
 
 /// A node of this process.
 struct Holding {
     held: Held,
-    /// Whether the node issues IDs, since its first tick has come.
+    /// Whether the node's first tick has come, so that the node issues IDs.
     is_live: bool,
 }
 
@@ -78,7 +78,7 @@ impl Task {
         self.shared.enter(Stage::Over);
     }
 
-    /// Gets the first node within `wait`. If a fence ends later, does not wait for it.
+    /// Gets the first node within `wait`. Fails at once if a fence ends later than that.
     async fn open(&mut self) -> Result<(), Error> {
         let deadline = Instant::now() + Duration::from_millis(self.shared.address.wait_ms);
         loop {
@@ -102,7 +102,7 @@ impl Task {
         }
     }
 
-    /// Does everything that is due: sends a request to the store, and changes nodes.
+    /// Does what is due: sends a request to the store, starts to use a new node, or reports a loss.
     async fn tend(&mut self) {
         if self.holder.pace.is_due() {
             self.ask().await;
@@ -135,10 +135,10 @@ impl Task {
         let renewed = self.holder.renew(&mut holding.held).await;
         if holding.is_live {
             if ms_until(bound).is_zero() {
-                // Calls failed during the request.
+                // The bound passed during the request, so calls failed.
                 self.lose(RAN_OUT, node);
             }
-            // The bound may be lower now, whatever the result of the renewal.
+            // The renewal may have lowered the bound, even if it failed.
             self.lease.extend(holding.held.reserved_until);
             self.lease.shorten(holding.held.reserved_until);
         }
@@ -152,7 +152,7 @@ impl Task {
         renewed.map(drop)
     }
 
-    /// Starts to issue with the node, once the node's first tick has come.
+    /// Starts to issue IDs with the node, once the node's first tick has come.
     fn begin(&mut self) {
         let Some(holding) = self.held.as_mut().filter(|holding| !holding.is_live) else { return };
         let Held { node, start, reserved_until, .. } = holding.held;
@@ -161,8 +161,8 @@ impl Task {
         }
         self.lease.end();
         if !self.lease.hold(node, start, reserved_until) {
-            // Meanwhile, somebody built a Snowflake with this very node. Take another node, and let this
-            // lease expire.
+            // In the meantime, the program built a Snowflake with the same node. Take another node, and let
+            // this lease expire.
             self.held = None;
             self.holder.pace.now();
             return;
@@ -175,7 +175,7 @@ impl Task {
         self.holder.tell(kind, Some(node), &what);
     }
 
-    /// Counts the lease as lost if its bound has passed.
+    /// Reports the lease as lost if its bound has passed.
     fn look_whether_lost(&mut self) {
         let Some(Holding { held, is_live: true }) = &self.held else { return };
         let (node, bound) = (held.node, self.shared.terms.space.start_ms(held.reserved_until));
@@ -195,7 +195,7 @@ impl Task {
         }
     }
 
-    /// Waits until there is something to do, or a call finds no slot.
+    /// Waits until something is due, or until a call finds no slot.
     async fn pause(&mut self) {
         let pause = self
             .shared
@@ -205,13 +205,13 @@ impl Task {
         let retry_after_ms = u64::try_from(self.until_next().as_millis()).unwrap_or(u64::MAX);
         self.shared.retry_after_ms.store(retry_after_ms, Ordering::Relaxed);
         let is_woken = timeout(pause, self.shared.wake.notified()).await.is_ok();
-        // After a failed attempt, a call does not bring the next attempt forward.
+        // If the last attempt failed, a call does not bring the next attempt forward.
         if is_woken && !self.holder.pace.has_failed() && self.is_at_bound() {
             self.holder.pace.now();
         }
     }
 
-    /// Returns true if the lease has reached its bound. A call that found no slot may only have waited for
+    /// Returns true if the lease has reached its bound. If not, the call that found no slot only waited for
     /// the clock.
     fn is_at_bound(&self) -> bool {
         let space = &self.shared.terms.space;
@@ -221,7 +221,7 @@ impl Task {
         })
     }
 
-    /// Returns the time until the store is due, a node can be used, or the bound comes.
+    /// Returns the time until the next request is due, the node can be used, or the bound is reached.
     fn until_next(&self) -> Duration {
         let next = self.holder.pace.next().saturating_duration_since(Instant::now());
         let space = &self.shared.terms.space;
@@ -234,14 +234,14 @@ impl Task {
         }
     }
 
-    /// Stops issuing, and gives the node back.
+    /// Stops issuing IDs, and gives the node back.
     async fn give_back(&mut self) {
         let issued_until = self.lease.end();
         let held = self.held.take().map(|holding| holding.held);
         self.holder.give_back(held, Some(issued_until)).await;
     }
 
-    /// Returns the error for a leased node that cannot be used yet.
+    /// Returns the error for a leased node whose first tick has not come yet.
     fn not_begun(&self) -> Error {
         let first = self.held.as_ref().map_or(0, |holding| holding.held.start);
         let in_ms = ms_until(self.shared.terms.space.start_ms(first)).as_millis();
@@ -253,7 +253,7 @@ impl Task {
     }
 }
 
-/// Returns the time from now until then, by the local clock.
+/// Returns the time from now until `unix_ms`, by the local clock.
 fn ms_until(unix_ms: u64) -> Duration {
     let now_ms = u64::try_from(Clocks.wall_ms()).unwrap_or(0);
     Duration::from_millis(unix_ms.saturating_sub(now_ms))

@@ -1,4 +1,4 @@
-//! The record of a counter in one of its stores.
+//! A counter's record in one of its stores.
 
 use core::sync::atomic::Ordering::Relaxed;
 use std::rc::Rc;
@@ -17,16 +17,16 @@ use crate::local::{Clocks, random};
 use crate::records::{self, Group};
 use crate::store::StoreError;
 
-/// One store of a counter.
+/// One of a counter's stores.
 #[derive(Debug)]
 pub(super) struct Records {
     shared: Arc<Shared>,
-    /// All stores of the counter.
+    /// All of the counter's stores.
     stores: Rc<[stores::Connected]>,
     at: usize,
-    /// Set once the record gives numbers.
+    /// The protocol's state. It exists once the record may be used to reserve numbers.
     source: Option<protocol::Source>,
-    /// The run that the store gave last.
+    /// The last run of numbers that the store returned.
     newest: Option<Run>,
     next_look: Instant,
     is_loss_told: bool,
@@ -45,7 +45,7 @@ impl Records {
         }
     }
 
-    /// Finds the record that gives numbers. Creates the counter if there is none.
+    /// Opens the counter, unless it is already open. Creates the counter if it does not exist.
     pub(super) async fn open(&mut self) -> Result<(), Refusal> {
         if self.source.is_some() {
             return Ok(());
@@ -64,7 +64,7 @@ impl Records {
         }
     }
 
-    /// Returns when to check the record next, if it can lose writes.
+    /// Returns the time of the next check, once the counter is open.
     pub(super) fn next_look(&self) -> Option<Instant> {
         self.source.as_ref().map(|_| self.next_look)
     }
@@ -101,7 +101,7 @@ impl Records {
         Ok(run)
     }
 
-    /// Returns true if the store lost writes, and numbers cannot continue yet.
+    /// Returns true if the store lost writes and cannot return new numbers yet.
     pub(super) fn has_lost(&self) -> bool {
         self.source.as_ref().is_some_and(protocol::Source::has_lost)
     }
@@ -125,8 +125,8 @@ impl Records {
         }
     }
 
-    /// Reserves numbers for this process. If fewer are left before the counter's end, takes those, provided
-    /// there are at least `least`.
+    /// Reserves `count` numbers for this process. If fewer are left before the counter's end, reserves the
+    /// rest, provided that it has at least `least` numbers.
     pub(super) async fn reserve(&mut self, count: u64, least: u64) -> Result<Run, Refusal> {
         self.open().await?;
         let run = self.go(Want::Reserve { count, least }).await?;
@@ -155,7 +155,7 @@ impl Records {
         self.went(result, has_dropped)
     }
 
-    /// Handles the result of an attempt.
+    /// Handles an attempt's result.
     fn went(
         &mut self,
         result: Result<Option<Run>, Refusal>,
@@ -172,7 +172,7 @@ impl Records {
         }
         match &result {
             Ok(Some(run)) => self.newest = Some(*run),
-            // Somebody may create another counter with this name, which would issue the same numbers.
+            // Another process may create a new counter with this name, and issue the same numbers.
             Err(Refusal::Protocol(protocol::Refusal::Removed)) => drop_all(&self.shared, shared),
             _ => {}
         }
@@ -194,15 +194,15 @@ impl Records {
         stores::limited(&shared.address, store, attempt).await
     }
 
-    /// Ensures that no number up to this one is issued any more.
+    /// Moves the counter above `number`.
     pub(super) async fn raise(&mut self, number: u64) -> Result<bool, Refusal> {
-        // If the record is missing, this creates it again, as far as this process knows it.
+        // If the record is missing, this check creates it again with the contents that this process knows.
         let _ = self.look().await;
         self.all(Purpose::Raise { number }).await?;
         Ok(true)
     }
 
-    /// Removes the counter. Returns whether it existed.
+    /// Removes the counter. Returns true if it existed.
     pub(super) async fn remove(&mut self) -> Result<bool, Refusal> {
         match self.all(Purpose::Remove).await {
             Ok(_) => Ok(true),
@@ -211,7 +211,7 @@ impl Records {
         }
     }
 
-    /// Gives back the rest of the last numbers, if nobody has been given any since.
+    /// Gives back the unused numbers, unless a process has reserved numbers since.
     pub(super) async fn give_back(&self, rest: &Rest) {
         let (Some(source), Some(shared), Some(store)) =
             (&self.source, self.shared.sources.get(self.at), self.stores.get(self.at))
@@ -231,7 +231,8 @@ impl Records {
         .await;
     }
 
-    /// Runs a procedure on all stores of the counter. Another store that does not answer counts as down.
+    /// Runs a procedure on all of the counter's stores. If one of the other stores does not answer, treats it
+    /// as down.
     async fn all(&self, purpose: Purpose) -> Result<Procedure, Refusal> {
         let groups = (0..self.stores.len()).map(|at| self.group(at)).collect();
         let is_unsure = &self.shared.is_unsure;
@@ -280,7 +281,8 @@ impl Records {
     }
 }
 
-/// Judges an answer. Drops numbers at once that others may also have been given.
+/// Passes an answer to the protocol. If the answer shows that other processes may have been given the same
+/// numbers, drops the fetched numbers at once.
 fn step(
     source: &mut protocol::Source,
     store: &dyn records::Store,
@@ -296,16 +298,16 @@ fn step(
     next
 }
 
-/// Drops all numbers of this store that are in hand.
+/// Drops all numbers that were fetched from this store.
 pub(super) fn drop_all(shared: &Shared, source: &Source) {
     let Rest { left, .. } = source.segments.end();
     shared.counts.skipped.fetch_add(left, core::sync::atomic::Ordering::Relaxed);
 }
 
-/// Returns how many numbers go back: those left of the last segment, and of the one before if the two are
-/// consecutive.
+/// Returns the count of numbers to give back: the rest of the last segment, and the rest of the segment
+/// before if the two are consecutive.
 fn unused(rest: &Rest, reserved: &Run) -> Option<u64> {
-    // The last reserve may have been a block.
+    // The last reserve may have been for a block, which is not in the segments.
     if rest.newest.count == 0 || rest.newest.last() != reserved.last() {
         return None;
     }

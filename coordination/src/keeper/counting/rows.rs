@@ -1,5 +1,5 @@
-//! A counter's rows in other systems' tables: those of Leaf, tinyid or `CosId`, whose own servers may use
-//! them as well.
+//! A counter's row in another system's table. Leaf, tinyid or `CosId` may use the same row through its own
+//! servers.
 
 use super::{Refusal, stores};
 use crate::counter::segments::{Rest, Run};
@@ -7,18 +7,18 @@ use crate::counter::shared::Source;
 use crate::store::Rows as Table;
 use crate::store::{CounterRecord, LAST_NUMBER, Numbers, Place, Reserve, Reserved, Schema};
 
-/// How many requests one attempt sends if others change the row each time.
+/// The number of requests in one attempt, if other processes change the row each time.
 const MAX_REQUESTS: u32 = 8;
 
-/// The row of a counter.
+/// A counter's row.
 #[derive(Debug)]
 pub(super) struct Rows {
     store: stores::Connected,
-    /// The highest number that the store gave.
+    /// The highest number that the store returned.
     seen: u64,
-    /// The numbers that the store gave last.
+    /// The last numbers that the store returned.
     newest: Option<Numbers>,
-    /// Whether to ignore the row's step.
+    /// Whether to ignore the step in the row.
     is_exact: bool,
 }
 
@@ -36,8 +36,8 @@ impl Rows {
         self.limited(source, look).await
     }
 
-    /// Reserves numbers for this process. If fewer are left before the counter's end, takes those, provided
-    /// there are at least `least`.
+    /// Reserves `count` numbers for this process. If fewer are left before the counter's end, reserves the
+    /// rest, provided that it has at least `least` numbers.
     pub(super) async fn reserve(&mut self, source: &Source, count: u64, least: u64) -> Result<Run, Refusal> {
         let wanted = Reserve { count, place: source.place, seen: self.seen, is_exact: self.is_exact };
         let attempt = async |store: &mut dyn Table| reserve(store, source, wanted, least).await;
@@ -53,13 +53,13 @@ impl Rows {
         Ok(self.limited(source, peek).await?.map(|record| record.last))
     }
 
-    /// Raises the row to this number. Returns whether the row was lower.
+    /// Raises the row to this number. Returns true if the row was lower.
     pub(super) async fn raise(&self, source: &Source, number: u64) -> Result<bool, Refusal> {
         self.limited(source, async |store: &mut dyn Table| raise(store, source, number).await).await
     }
 
-    /// Gives back the rest of the last segment. A table without versions gets the request once, since it
-    /// could not tell a repeated request from the first.
+    /// Gives the unused numbers of the last segment back. If the table has no versions, sends the request
+    /// only once, since the store could not tell a repeated request from the first.
     pub(super) async fn give_back(&self, source: &Source, rest: &Rest) {
         let Some(numbers) = self.newest else { return };
         let Some((expected, new)) = given_back(rest, &numbers) else { return };
@@ -84,8 +84,8 @@ impl Rows {
     }
 }
 
-/// Makes one attempt to reserve numbers. The future may be dropped at any time: numbers whose reply is lost
-/// stay lost.
+/// Makes one attempt to reserve numbers. The future may be dropped at any time. If a reply is lost, its
+/// numbers are lost too.
 async fn reserve(
     store: &mut dyn Table,
     source: &Source,
@@ -111,8 +111,8 @@ async fn reserve(
 
 fn check(source: &Source, found: &CounterRecord, seen: u64) -> Result<(), Refusal> {
     let is_placed = match source.counter.schema {
-        // If the counter has only one store, its row may have any remainder: others' servers then have the
-        // rest.
+        // If the counter has only one store, its row may have any remainder, since tinyid's own servers may
+        // use the other remainders.
         Schema::Tinyid => source.place.count > 1,
         Schema::Leaf | Schema::Cosid | Schema::Polyflake => false,
     };
@@ -141,8 +141,8 @@ async fn raise(store: &mut dyn Table, source: &Source, number: u64) -> Result<bo
     Err(Refusal::Contended)
 }
 
-/// Returns the highest number of a row. Leaf's segments exclude their upper end, which must fit into the
-/// column.
+/// Returns the highest number that a row can reach. In Leaf, a segment's upper end is exclusive and must also
+/// fit into the column.
 const fn last_of(schema: Schema) -> u64 {
     match schema {
         Schema::Leaf => LAST_NUMBER - 1,
@@ -150,11 +150,11 @@ const fn last_of(schema: Schema) -> u64 {
     }
 }
 
-/// Returns how many numbers are left above those handed out.
+/// Returns the count of numbers that are left above the row's number.
 fn left_above(found: &CounterRecord, last: u64) -> u64 {
     let Place { index, count } = found.place;
     let Some(above) = found.last.checked_add(1).filter(|&above| above <= last) else { return 0 };
-    // The lowest number from `above` on that equals `index` modulo `count`.
+    // `first` is the lowest number from `above` on that equals `index` modulo `count`.
     let first = above + (index + count - above % count) % count;
     if first > last { 0 } else { (last - first) / count + 1 }
 }
@@ -163,11 +163,12 @@ const fn run_of(numbers: &Numbers) -> Run {
     Run { first: numbers.first, stride: numbers.stride, count: numbers.count }
 }
 
-/// Returns the record's old and new values if part of a segment is left. The record goes back to the last
-/// number that was taken, even a number in the segment before if the two are consecutive.
+/// If numbers are left to give back, returns the record's present value and its new value. The new value is
+/// the last number that was taken. That number may be in the segment before, if the two segments are
+/// consecutive.
 fn given_back(rest: &Rest, newest: &Numbers) -> Option<(CounterRecord, CounterRecord)> {
     let reserved = run_of(newest);
-    // The last reserve may have been a block.
+    // The last reserve may have been for a block, which is not in the segments.
     if rest.newest.count == 0 || rest.newest.last() != reserved.last() || rest.taken == rest.newest.count {
         return None;
     }
