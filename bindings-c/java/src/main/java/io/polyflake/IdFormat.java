@@ -14,15 +14,15 @@ import java.util.Objects;
  * long id = IdFormat.BASE62.parse(text);
  * }</pre>
  *
- * <p>An ID is an unsigned number of 64 bits. If the top bit is set, which only layouts of 64 bits can do, the {@code
- * long} is negative. {@link #DECIMAL} writes it as {@link Long#toUnsignedString(long)} does.
+ * <p>An ID is an unsigned number of 64 bits. If the top bit is set, which is possible only in layouts of 64 bits, the
+ * {@code long} is negative. {@link #DECIMAL} writes it as {@link Long#toUnsignedString(long)} does.
  */
 public enum IdFormat {
     /** A decimal number. */
     DECIMAL("decimal"),
     /** Written in lower case, and read in either case. */
     HEX("hex"),
-    /** Crockford's base 32, with 13 digits. Lower case is also read, as are I and L for 1 and O for 0. */
+    /** Crockford's base 32, with 13 digits. When reading, also accepts lower case, I and L for 1, and O for 0. */
     BASE32("base32"),
     /** Written in lower case, and read in either case. */
     BASE36("base36"),

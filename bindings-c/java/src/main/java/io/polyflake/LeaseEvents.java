@@ -60,7 +60,7 @@ public final class LeaseEvents {
         StoreThreads.start("events", PROCESS::tell);
     }
 
-    /** Logs a warning, only once, if this process has another copy of the library, which has its own cursors. */
+    /** Logs a single warning if this process has another copy of the library, which has its own cursors. */
     static void warnOfCopies() {
         if (PROCESS.hasWarned.get()) {
             return;

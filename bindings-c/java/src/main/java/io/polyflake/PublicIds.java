@@ -11,7 +11,7 @@ import java.util.Objects;
 /**
  * Turns IDs into texts that can be shown in public, such as {@code order_15ShV20Bxc6UJvKSQbDvo0J}, and back. A text
  * hides when and where its ID was issued, and decoding it needs no table. Any number of threads may use the same
- * object.
+ * converter.
  *
  * <pre>{@code
  * PublicIds orders = PublicIds.of(System.getenv("PUBLIC_ID_KEYS"), "order");
@@ -30,12 +30,12 @@ public final class PublicIds {
     }
 
     /**
-     * Creates public IDs from keys and a prefix. Call {@link #generateKey(int)} to make a key.
+     * Returns a converter for these keys and this prefix. Call {@link #generateKey(int)} to make a key.
      *
      * @param keys 1 to 16 keys, separated by white space or commas: the first encodes, and all of them decode
      * @param prefix words of the characters a-z and 0-9, joined by {@code _}, at most 24 characters in total; may be
      *     empty
-     * @return the public IDs
+     * @return the converter
      * @throws InvalidOptionException if a key or the prefix is invalid, or if two keys have the same number or the same
      *     bytes. The message does not show the keys
      */
@@ -56,12 +56,12 @@ public final class PublicIds {
     }
 
     /**
-     * Creates public IDs, like {@link #of(String, String)}.
+     * Returns a converter, like {@link #of(String, String)}.
      *
      * @param keys 1 to 16 keys: the first encodes, and all of them decode
      * @param prefix words of the characters a-z and 0-9, joined by {@code _}, at most 24 characters in total; may be
      *     empty
-     * @return the public IDs
+     * @return the converter
      * @throws InvalidOptionException for the same reasons as {@link #of(String, String)}
      */
     public static PublicIds of(List<String> keys, String prefix) {

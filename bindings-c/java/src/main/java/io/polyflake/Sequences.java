@@ -22,12 +22,12 @@ import java.util.OptionalLong;
  * }
  * }</pre>
  *
- * <p>A key's numbers increase, and no process issues one of them twice, provided that the store loses no write that it
- * has acknowledged. A key skips numbers if it left memory and came back, or if it is new in a section that other keys
- * have left. If a process ends without {@link #close()}, all keys of a section skip at most two steps.
+ * <p>A key's numbers increase, and none is issued twice, not even by different processes, provided that the store loses
+ * no write that it has acknowledged. A key skips numbers if it left memory and came back, or if it is new in a section
+ * that other keys have left. If a process ends without {@link #close()}, all keys of a section skip at most two steps.
  *
  * <p>Only the process that holds the lease issues numbers. The others get {@link LeaseUnavailableException}, whose
- * message has the holder's label between backquotes. The label is set by {@code label} in the holder's store address.
+ * message contains the holder's label in backquotes. The label is set by {@code label} in the holder's store address.
  *
  * <p>Any number of threads may use a Sequences object. A virtual thread that waits for the store leaves its carrier,
  * and an interrupt ends the wait with a {@link WaitInterruptedException}.
@@ -195,7 +195,7 @@ public final class Sequences<K> implements AutoCloseable {
     }
 
     /**
-     * Figures for monitoring, for all Sequences with this name in this process, since the first were opened.
+     * Monitoring figures for all Sequences with this name in this process, counted since the first were opened.
      *
      * @param keys how many keys are in memory
      * @param evicted how many keys left memory to make room for others
@@ -332,10 +332,10 @@ public final class Sequences<K> implements AutoCloseable {
         }
 
         /**
-         * Opens the sequences, creates them if the store does not have them, and waits for the lease, for at most the
-         * {@code wait} in the store's address (by default the ttl plus 5 s, which makes 35 s). All Sequences with the
-         * same store and name in one process share their counts, whatever the type of their keys. Events are logged:
-         * see {@link LeaseEvents}.
+         * Opens the sequences, creating them in the store if necessary, and waits for the lease, for at most the {@code
+         * wait} in the store's address (by default the ttl plus 5 s, which makes 35 s). All Sequences with the same
+         * store and name in one process share their counts, whatever the type of their keys. Events are logged: see
+         * {@link LeaseEvents}.
          *
          * @return the sequences
          * @throws InvalidOptionException if an option is invalid or the store is missing, if the sequences were created

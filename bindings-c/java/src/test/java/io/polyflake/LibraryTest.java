@@ -37,7 +37,7 @@ class LibraryTest {
         }
     }
 
-    /** Returns the classes as a program without modules has them. */
+    /** Returns the location of a class, for the class path. */
     private static Path classes(Class<?> of) throws Exception {
         return Path.of(of.getProtectionDomain().getCodeSource().getLocation().toURI());
     }
