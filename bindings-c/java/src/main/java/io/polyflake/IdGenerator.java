@@ -1,8 +1,8 @@
 package io.polyflake;
 
 /**
- * Issues unique IDs: a {@link Snowflake}, a {@link Counter}, or your own generator. Code that works with any of them
- * takes an {@code IdGenerator}.
+ * A source of unique IDs: a {@link Snowflake}, a {@link Counter}, or your own generator. Code that works with any of
+ * them takes an {@code IdGenerator}.
  */
 public interface IdGenerator {
     /**

@@ -1,6 +1,6 @@
 package io.polyflake;
 
-/** An option's name or value is invalid, other than the layout or the node. */
+/** An option has an invalid name or value. Layouts and nodes have their own exceptions. */
 public final class InvalidOptionException extends PolyflakeException {
     private static final long serialVersionUID = 1;
 

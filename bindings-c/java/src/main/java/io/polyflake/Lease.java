@@ -9,7 +9,7 @@ import java.time.Instant;
 import java.util.Optional;
 
 /**
- * A Snowflake's lease at one instant, from {@link Snowflake#lease()}.
+ * A Snowflake's lease at one point in time, from {@link Snowflake#lease()}.
  *
  * @param node the Snowflake's node, or its last node if it has none now: all node bits as one number
  * @param bound the time until which the Snowflake can issue IDs without the store; empty if it has no node now

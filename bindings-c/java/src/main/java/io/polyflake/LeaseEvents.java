@@ -17,7 +17,7 @@ import java.util.function.Consumer;
 /**
  * Reports events about the leases, counters and sequences of this process: a lease was acquired, lost or given back, a
  * store does not answer, a counter has stopped. By default, the {@link System.Logger} named {@code io.polyflake} logs
- * them, with the levels INFO and WARNING. {@link #onEvent} sets a listener instead.
+ * them, at the levels INFO and WARNING. {@link #onEvent} sets a listener instead.
  */
 public final class LeaseEvents {
     /** The most events that are kept for a slow listener; further events are dropped. */
@@ -44,7 +44,7 @@ public final class LeaseEvents {
         listen();
     }
 
-    /** Starts to listen to the library, before the first lease or counter is opened. */
+    /** Starts listening to the library, before the first lease or counter is opened. */
     static void listen() {
         if (!PROCESS.isListening.compareAndSet(false, true)) {
             return;

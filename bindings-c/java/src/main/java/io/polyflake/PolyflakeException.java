@@ -117,7 +117,7 @@ public abstract sealed class PolyflakeException extends RuntimeException permits
         return duration(retryAfterMs);
     }
 
-    /** Returns a duration of an unsigned number of ms. */
+    /** Converts an unsigned number of ms to a duration. */
     static Duration duration(long ms) {
         return Duration.ofMillis(ms < 0 ? Long.MAX_VALUE : ms);
     }

@@ -57,7 +57,7 @@ final class Settings implements AutoCloseable {
 
     static Setting node(Map<String, ? extends Number> fields) {
         Objects.requireNonNull(fields, "fields");
-        // Sorted, so that the same mistake always has the same message.
+        // Sort the fields, so that the same mistake always causes the same message.
         Map<String, String> texts = new TreeMap<>();
         fields.forEach((field, value) -> texts.put(Objects.requireNonNull(field, "a node field's name"),
                 Objects.requireNonNull(value, () -> "node field " + field).toString()));

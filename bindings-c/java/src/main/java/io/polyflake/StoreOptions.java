@@ -5,7 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.BiFunction;
 
-/** The options of a counter or of sequences, which this opens. */
+/** The options of a counter or of sequences, with the code that opens them. */
 final class StoreOptions {
     private static final Duration DEFAULT_MAX_WAIT = Duration.ofSeconds(10);
 

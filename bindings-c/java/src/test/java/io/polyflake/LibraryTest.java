@@ -17,12 +17,12 @@ import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests where the native library is found, each in a separate process. */
+/** Tests the places where the native library is found. Each test starts a separate process. */
 class LibraryTest {
     @TempDir
     private Path folder;
 
-    /** Prints an ID; or, twice, the reason that there is no ID. */
+    /** Prints an ID. If that fails, prints the errors of two attempts. */
     static final class Child {
         private Child() {}
 

@@ -226,7 +226,7 @@ class VectorsTest {
         return () -> layout.compose(time, whole, sequence);
     }
 
-    /** Returns node fields of any size, because the map takes any Number. */
+    /** Returns the node fields as big integers, because the map takes any Number. */
     private static Map<String, BigInteger> fields(JsonObject node) {
         Map<String, BigInteger> fields = new LinkedHashMap<>();
         node.asMap().forEach((name, value) -> fields.put(name, value.getAsBigInteger()));
