@@ -20,9 +20,9 @@ import java.util.stream.LongStream;
  * }
  * }</pre>
  *
- * <p>No number is issued twice by any process, provided that the store loses no write that it has acknowledged. With
- * one store, each number is greater than every number that this process got before the call began. If a process ends
- * without {@link #close()}, the numbers that it had in hand, at most two segments, are skipped.
+ * <p>No number is issued twice, not even by different processes, provided that the store loses no write that it has
+ * acknowledged. With one store, each number is greater than every number that this process got before the call began.
+ * If a process ends without {@link #close()}, the numbers that it had in hand, at most two segments, are skipped.
  *
  * <p>Any number of threads may use a Counter. They wait for the store in Java while one thread fetches numbers for all
  * of them, so a virtual thread leaves its carrier, and an interrupt ends the wait with a {@link
@@ -258,7 +258,7 @@ public final class Counter implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Figures for monitoring, for all Counters with this name in this process, since the first was opened.
+     * Monitoring figures for all Counters with this name in this process, counted since the first was opened.
      *
      * @param inHand how many numbers are in hand
      * @param step how many numbers the next segment has
@@ -309,8 +309,8 @@ public final class Counter implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Opens a {@link Counter}. Except for the stores, a later value of an option replaces an earlier one. The library
-     * checks the values in {@link #open()}.
+     * Opens a {@link Counter}. If an option is set again, the new value replaces the old, except that stores are added.
+     * The library checks the values in {@link #open()}.
      */
     public static final class Builder {
         private final String name;
@@ -347,7 +347,7 @@ public final class Counter implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Sets the first number, in case the counter does not exist in the store yet.
+         * Sets the first number. This applies only if the counter does not exist in the store yet.
          *
          * @param number 1 to 2<sup>63</sup>-1; the default is 1
          * @return this
@@ -380,9 +380,9 @@ public final class Counter implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Opens the counter, creates it if the store does not have it, and waits until it can issue a number, for at
-         * most {@code maxWait}. Counters with the same stores and name in one process share the numbers in hand. Events
-         * are logged: see {@link LeaseEvents}.
+         * Opens the counter, creating it in the store if necessary, and waits until it can issue a number, for at most
+         * {@code maxWait}. Counters with the same stores and name in one process share the numbers in hand. Events are
+         * logged: see {@link LeaseEvents}.
          *
          * @return the counter
          * @throws InvalidOptionException if an option is invalid or the store is missing; if the stores differ in order

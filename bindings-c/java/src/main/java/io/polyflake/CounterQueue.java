@@ -104,7 +104,7 @@ final class CounterQueue {
         }
     }
 
-    /** Marks the first calls as asked for, and returns how many numbers they want. */
+    /** Returns how many numbers the first calls want, and marks these calls as included. */
     private int ask() {
         int most = mostAtOnce();
         lock.lock();
@@ -155,7 +155,7 @@ final class CounterQueue {
 
     /**
      * Returns the size of a segment, so that one answer from the store serves the calls that wait. With a step of 1,
-     * the store hands out any number at once.
+     * the store hands out as many numbers at once as are requested.
      */
     private int mostAtOnce() {
         try {

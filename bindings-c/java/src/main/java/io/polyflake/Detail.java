@@ -23,9 +23,7 @@ final class Detail {
         segment.set(JAVA_LONG, 0, SIZE);
     }
 
-    /**
-     * Returns a detail for critical calls, which may use the heap. It is an array of longs, because that is aligned.
-     */
+    /** Returns a detail for critical calls, which may use the heap. It is an array of longs, so that it is aligned. */
     static Detail onHeap() {
         return new Detail(MemorySegment.ofArray(new long[(int) SIZE / Long.BYTES]));
     }

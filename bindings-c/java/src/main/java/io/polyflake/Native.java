@@ -378,7 +378,7 @@ final class Native {
     }
 
     /**
-     * Fills a segment; all segments may be on the heap. The Snowflake must have a built-in clock, because a critical
+     * Fills {@code ids}. All segments may be on the heap. The Snowflake must have a built-in clock, because a critical
      * call must not run a caller's clock.
      */
     static int fillNowOnHeap(long snowflake, long n, MemorySegment ids, MemorySegment filled, MemorySegment detail) {

@@ -33,7 +33,7 @@ final class StoreThreads {
         }
     }
 
-    /** Makes a call, which an interrupt does not end. */
+    /** Makes a call, which continues to its end after an interrupt. */
     static void runToTheEnd(Runnable call) {
         if (!Thread.currentThread().isVirtual()) {
             call.run();
