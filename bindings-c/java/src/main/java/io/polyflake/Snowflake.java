@@ -356,8 +356,8 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
      * that are waiting in other threads; a call that already has its IDs returns them. Other Snowflakes with the same
      * node are not affected. Closing again does nothing.
      *
-     * <p>When the last Snowflake on a lease is closed, it gives the node back and waits for the store, for a sixth of
-     * the ttl but at most 5 s. A Snowflake's memory is freed once nothing refers to it, closed or not.
+     * <p>When the last Snowflake on a lease is closed, it gives the node back and waits for the store, for at most a
+     * sixth of the ttl and never more than 5 s. A Snowflake's memory is freed once nothing refers to it, closed or not.
      */
     @Override
     public void close() {

@@ -31,7 +31,7 @@ final class Waiting implements AutoCloseable {
         address = made.get(JAVA_LONG, 0);
     }
 
-    /** Waits for 1 to n IDs with the same node, and returns the number of IDs. */
+    /** Waits for 1 to n IDs with the same node, and returns how many there are. */
     long await(long n, MemorySegment ids) {
         long since = System.nanoTime();
         while (true) {
