@@ -1,4 +1,4 @@
-//! The options of a Counter.
+//! A Counter's options.
 
 use polyflake::{Error, ErrorCode, Number};
 
@@ -6,7 +6,8 @@ use super::step::Step;
 use crate::store::{CounterName, LAST_NUMBER, Place, Schema};
 use crate::url::Address;
 
-/// The largest step. Such a segment outlasts any outage, and a process that dies loses it.
+/// The largest step. A segment with this many numbers outlasts any outage, but a process that dies loses all
+/// of them.
 const MAX_STEP: u64 = 1_000_000_000;
 const MAX_WAIT_MS: u32 = 10_000;
 
@@ -20,13 +21,13 @@ const MAX_WAIT_MS: u32 = 10_000;
 /// | `max_wait_ms` | 10000 | the longest time that a call waits for the store: 0 to 4294967295 |
 ///
 /// With `auto`, the first segment has 100 numbers. Each later segment is sized to last ten minutes at the
-/// present rate, with at most twice as many numbers as the one before, and at most 1,000,000. With a step of
-/// 1, the store is asked for each number, and numbers increase across all processes.
+/// present rate, but has at most twice as many numbers as the segment before, and at most 1,000,000. With a
+/// step of 1, each call gets its number from the store, and numbers increase across all processes.
 ///
-/// Several stores share the numbers out: with two stores, one gives the odd numbers and the other the even
-/// numbers. Calls go to each store in turn, and to the others while one is down, so numbers are unique, but
-/// not ordered. Every process must name the stores in the same order. A new counter begins once all of its
-/// stores have answered.
+/// Several stores divide the numbers between them: with two stores, one returns the odd numbers and the other
+/// the even numbers. Calls use each store in turn, and use the other stores while one is down, so numbers are
+/// unique, but not ordered. Every process must name the stores in the same order. A new counter issues its
+/// first number once all of its stores have answered.
 ///
 /// ```no_run
 /// use polyflake_coordination::CounterOptions;
@@ -46,12 +47,13 @@ pub struct CounterOptions {
     start: u64,
     step: Option<Step>,
     max_wait_ms: u32,
-    /// The first error.
+    /// The first error in the options.
     error: Option<Error>,
 }
 
 impl CounterOptions {
-    /// Starts the options of a counter with this name: 1 to 100 characters without control characters.
+    /// Creates the options for a counter with this name, which has 1 to 100 characters and no control
+    /// characters.
     pub fn new(name: &str) -> Self {
         let mut options = Self {
             name: name.into(),
@@ -67,7 +69,7 @@ impl CounterOptions {
         options
     }
 
-    /// Adds a store's address, such as `postgres://host/shop`. Each call adds one.
+    /// Adds a store's address, such as `postgres://host/shop`. Call this once per store.
     pub fn store(mut self, address: &str) -> Self {
         match Address::parse(address) {
             Ok(address) => self.stores.push(address),
@@ -76,7 +78,7 @@ impl CounterOptions {
         self
     }
 
-    /// Sets the first number, if the store has no such counter yet.
+    /// Sets the counter's first number. It has no effect if the store already has the counter.
     pub fn start(mut self, start: impl Into<Number>) -> Self {
         match start.into().in_range("start", 1, LAST_NUMBER) {
             Ok(start) => self.start = start,
@@ -85,7 +87,7 @@ impl CounterOptions {
         self
     }
 
-    /// Sets how many numbers a segment has.
+    /// Sets the size of the segments.
     pub fn step(mut self, step: impl Into<Number>) -> Self {
         match step.into().in_range("step", 1, MAX_STEP) {
             Ok(1) => self.step = None,
@@ -95,7 +97,7 @@ impl CounterOptions {
         self
     }
 
-    /// Sizes each segment to last ten minutes.
+    /// Sizes each segment to last ten minutes at the present rate.
     pub fn auto_step(mut self) -> Self {
         self.step = Some(Step::AUTO);
         self
@@ -110,7 +112,7 @@ impl CounterOptions {
         self
     }
 
-    /// Sets an option by name, for languages whose options are texts.
+    /// Sets an option by name, for languages that pass options as text.
     pub fn set(self, name: &str, value: &str) -> Self {
         self.set_one(name, value, "max_wait_ms")
     }
@@ -121,7 +123,7 @@ impl CounterOptions {
         self.error.map_or(Ok(()), Err)
     }
 
-    /// Like [`set`](Self::set), but with the option's name in camelCase: `maxWaitMs`.
+    /// Like [`set`](Self::set), but takes names in camelCase, such as `maxWaitMs`.
     #[doc(hidden)]
     pub fn set_camel_case(self, name: &str, value: &str) -> Self {
         self.set_one(name, value, "maxWaitMs")
@@ -181,7 +183,7 @@ impl CounterOptions {
                 Schema::Polyflake | Schema::Tinyid => None,
             });
             if let Some(schema) = alone {
-                // Each of the rows would begin with the same number.
+                // All of the rows would start with the same number.
                 return Err(invalid(&format!(
                     "store has {} addresses, one of them with schema={schema}, whose rows cannot share numbers out: \
                      give it as the only one",

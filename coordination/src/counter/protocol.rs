@@ -1,21 +1,22 @@
-//! The counter protocol, shared by all stores: what to request from a store, and what its answer means. It
-//! does no I/O.
+//! The counter protocol, shared by all stores. It decides which requests to send to a store, and interprets
+//! the answers. It does no I/O.
 //!
-//! A counter is one record in each of its stores, [`NAME`]. The record's number is the highest that was
-//! handed out, so a process that adds to it gets the numbers that it added. If there are several stores, each
-//! has a place, and gives only the numbers of that place. A record's number is then a multiple of the number
-//! of stores, and covers all numbers up to it: no number above it was issued.
+//! A counter has one record in each of its stores, called [`NAME`]. The record's number is the highest that a
+//! process has reserved. To reserve numbers, a process adds to the record's number, and gets the numbers in
+//! between. If there are several stores, each has a place, and returns only the numbers at that place. In
+//! that case, a record's number is a multiple of the number of stores, and no number above it was issued.
 //!
 //! - [`Procedure`] opens, raises and removes a counter on all of its stores.
-//! - [`Source`] is one of these stores: it reserves numbers, checks for losses every [`LOOK_EVERY_MS`], and
-//!   gives numbers back.
-//! - [`Text`] is the rest of the record.
+//! - [`Source`] handles one of these stores: it reserves numbers, checks for losses every [`LOOK_EVERY_MS`],
+//!   and gives numbers back.
+//! - [`Text`] has the other parts of the record.
 //!
-//! Each `add` and each `write` that hands out numbers is sent once. If its reply is lost and a later answer
-//! shows its version, the record is written again unchanged, for replicas that must confirm it, and only then
-//! gives the numbers. The `add` is not sent again, since an `add` compares no version: a copy that arrives
-//! late would add a second time under the same version, and numbers given back under that version would then
-//! belong to another process.
+//! Each `add` and each `write` that reserves numbers is sent once. If the reply is lost and a later answer
+//! shows the request's version, the process writes the record again, unchanged, so that the replicas can
+//! confirm it. Only then may the process issue the numbers. The process does not send the `add` a second
+//! time, since an `add` does not compare versions. If a delayed duplicate arrived, the store would add the
+//! numbers again under the same version. A process that gives numbers back under that version would then give
+//! back numbers that belong to another process.
 
 mod loss;
 #[cfg(test)]
@@ -42,18 +43,18 @@ pub(crate) use text::TurnOver;
 
 /// The name of a counter's record.
 pub(crate) const NAME: &str = "last";
-/// How often the keeper checks the record.
+/// The interval at which the keeper checks the record.
 pub(crate) const LOOK_EVERY_MS: u64 = 3_000;
-/// How long a check may take, including the raise.
+/// The longest time for a check, including the raise.
 pub(crate) const LOOK_TAKES_MS: u64 = 2_000;
-/// How soon the keeper checks again after a failed check.
+/// The time between a failed check and the next.
 pub(crate) const LOOK_AGAIN_MS: u64 = 1_000;
-/// How long after finding a loss a process may turn the record over. By then, the others have checked twice,
-/// and have raised the record.
+/// The time that a process must wait, after it finds a loss, before it turns the record over. In this time,
+/// the other processes check twice and raise the record.
 pub(crate) const TURN_OVER_AFTER_MS: u64 = LOOK_EVERY_MS + LOOK_TAKES_MS + LOOK_AGAIN_MS + LOOK_TAKES_MS;
-/// The largest count in a reserve that follows one with an unknown outcome.
+/// The largest count in a reserve, if the outcome of the reserve before is unknown.
 pub(crate) const AFTER_UNKNOWN: u64 = 100;
-/// How many requests an attempt sends before it gives up.
+/// The number of requests after which an attempt gives up.
 const MAX_REQUESTS: u32 = 12;
 
 /// A source of random numbers.
@@ -73,41 +74,41 @@ pub(crate) enum Request {
 /// A store's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Received {
-    /// Whether the write or the add took effect.
+    /// Whether the request was a write or an add and took effect.
     pub(crate) is_done: bool,
-    /// The record afterwards.
+    /// The record after the request.
     pub(crate) record: Option<Record>,
     pub(crate) incarnation: String,
-    /// When the answer was received, by a clock in this process that never goes back.
+    /// The time when the answer was received, by a monotonic clock in this process.
     pub(crate) elapsed_ms: u64,
 }
 
-/// Why a store gives no numbers.
+/// The reason why a store returns no numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// Somebody removed the counter.
     Removed,
-    /// The store should have the place `wanted`, but has `found`.
+    /// The store's place in the list is `wanted`, but its record has `found`.
     OtherPlace { at: usize, found: Place, wanted: Place },
-    /// The stores have records of different counters, or a store has the record of a counter that it did not
-    /// have before.
+    /// The stores have records of different counters.
     OtherId { at: usize, found: String, wanted: String },
-    /// The counter is incomplete, and this store has lost the record under which it may have given numbers.
-    /// Somebody must raise or remove the counter.
+    /// The counter is incomplete, and this store has lost its record, but may have returned numbers before.
+    /// An operator must raise or remove the counter.
     LostRecord { at: usize },
-    /// These stores could not be reached, and nothing can be decided without them.
+    /// These stores could not be reached, and the procedure needs their answers.
     Unreachable { at: Vec<usize> },
-    /// There is nothing to raise or remove.
+    /// The counter does not exist, so it cannot be raised or removed.
     NotThere,
-    /// The store lost writes. A process may turn the record over after this many ms.
+    /// The store lost writes. This process may turn the record over in `in_ms`.
     Lost { in_ms: u64 },
-    /// The store lost writes, and numbers may not continue by themselves. Somebody must raise the counter.
+    /// The store lost writes, and the address forbids to continue automatically. An operator must raise the
+    /// counter.
     RefusedAfterLoss,
-    /// No numbers, or too few, are left up to the highest number.
+    /// Too few numbers are left before the counter's end.
     End,
-    /// Others changed the record at each attempt.
+    /// Other processes changed the record at each attempt.
     Contended,
-    /// This program does not know the format of the record.
+    /// The record cannot be read, or has a format that this program does not know.
     Unreadable { why: String },
 }
 
@@ -121,7 +122,7 @@ impl fmt::Display for Request {
     }
 }
 
-/// Sends one request. The future may be dropped: the outcome is then unknown.
+/// Sends one request. If the future is dropped, the request's outcome is unknown.
 pub(crate) async fn ask(
     store: &mut dyn Store,
     request: &Request,
@@ -168,11 +169,11 @@ impl Received {
     }
 }
 
-/// Returns the last number that a record has handed out, or 0.
+/// Returns the last number that was reserved from a record, or 0.
 pub(crate) const fn last_of(record: &Record, text: &Text) -> u64 {
     let Place { index, count } = text.place();
     match record.number.checked_sub(count) {
-        // This is the last number of this place up to the record's number.
+        // This is the highest number at this place that is not above the record's number.
         Some(before) if index > 0 => before + index,
         _ => record.number,
     }
@@ -195,40 +196,41 @@ fn new_id(random: Random<'_>) -> String {
     format!("{:016x}", random())
 }
 
-/// Returns the highest number that a record at this place can have.
+/// Returns the highest number that can be in a record at this place.
 const fn limit(place: Place) -> u64 {
     Record::LAST_NUMBER - Record::LAST_NUMBER % place.count
 }
 
-/// Returns the lowest number not below this one that a record at this place can have, if there is one.
+/// Rounds `number` up to a number that can be in a record at this place. Returns `None` if that would be too
+/// high.
 fn rounded_up(number: u64, place: Place) -> Option<u64> {
     number.checked_next_multiple_of(place.count).filter(|&it| it <= limit(place))
 }
 
-/// A rule that the tests remove. Some history must then break a promise.
+/// A rule that the tests remove. Without the rule, some history must break a promise.
 #[cfg(test)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Rule {
-    /// A request that took effect counts only under the incarnation in the record.
+    /// A request that took effect counts only if its answer has the incarnation in the record.
     CountsUnderItsIncarnation,
     WaitsToTurnOver,
     RaisesAtOnce,
     DropsWhenLate,
-    /// If the only trace of a loss is a lower number, the record's incarnation is removed.
+    /// If a lower number is the only trace of a loss, the process removes the record's incarnation.
     MarksALossWithoutATrace,
     OnlyCompleteGive,
     AdoptsTheId,
-    /// A record that is missing while another store's record is complete is not created again.
+    /// If a record is missing while another store's record is complete, it is not created again.
     AbsentIsLost,
-    /// A record is marked only if it existed when the first one was marked.
+    /// A record is marked as complete only if it existed when the first record was marked.
     MarksWhatStood,
-    /// A missing record is read again after another one was found complete.
+    /// If another record is found complete, a missing record is read again.
     ReadsAbsentAgain,
-    /// A request without an answer is recognised by its version.
+    /// If a request's reply was lost, the request is recognised by its version.
     FindsItsVersion,
     /// An add is sent once.
     SendsOnce,
-    /// Numbers that were recovered are passed over if they are too few for the present call.
+    /// Recovered numbers are skipped if there are too few for the present call.
     PassesOverTooFew,
     GivesBackOnVersion,
 }

@@ -1,21 +1,22 @@
-//! The numbers that a process has in hand, one segment after the other. Calls take numbers without a lock.
+//! The numbers that a process has fetched, segment by segment. Calls take numbers without a lock.
 //!
-//! The cursor holds the serial number of the present segment, and how many numbers of that segment are taken.
-//! A call that takes a number first reads the segment's values, and then moves the cursor. If the cursor was
-//! still in that segment then, the values belong to the segment: its place is overwritten only after the
-//! cursor has left it.
+//! The cursor holds the present segment's serial number, and the count of numbers taken from that segment. A
+//! call reads the segment's values before it moves the cursor. If the cursor is still in that segment at the
+//! time of the move, the values belong to the segment, since a segment's place is overwritten only after the
+//! cursor has left the segment.
 //!
-//! A call that takes several numbers moves the cursor by compare-and-swap, which fails if another call moved
-//! it. A call that takes one number adds to the cursor without reading it first. This way, threads that share
-//! a counter pass its cache line on once per number, and none of them tries twice. [`known`](Segments::known)
-//! tells that call which segment is present. The cursor's old value tells what the call has claimed:
+//! A call that takes several numbers moves the cursor by compare-and-swap, which fails if another call has
+//! moved it. A call that takes one number adds to the cursor without reading it first, so the cache line
+//! moves between threads once per number, and no thread has to retry. The call finds the present segment in
+//! [`known`](Segments::known), and learns from the cursor's old value what it has claimed:
 //!
-//! - A number of that segment.
-//! - Nothing, because the segment has no more numbers. The call then says so in `known`, or moves to the next
-//!   segment, before it adds again. So each thread adds at most one too many in each segment, and there is
-//!   room for that: see [`NONE_LEFT`].
-//! - A number of a later segment. The call reads that segment, and then checks whether the cursor is still in
-//!   it. If the cursor has left it, another segment may have overwritten it, and the number is given up.
+//! - A number in that segment.
+//! - Nothing, because the segment has no more numbers. The call then marks the segment as used up in `known`,
+//!   or moves to the next segment, before it adds again. So each thread adds at most one too many per
+//!   segment, and there is room for that: see [`NONE_LEFT`].
+//! - A number in a later segment. The call reads that segment's values, and then checks whether the cursor is
+//!   still in that segment. If it is not, another segment may have overwritten the values, and the call gives
+//!   the number up.
 
 #[cfg(not(loom))]
 use core::{
@@ -28,12 +29,13 @@ use loom::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// The serial number is in the upper half of the cursor.
+/// The shift for the serial number, which is the upper half of the cursor.
 const SERIAL: u32 = 32;
 /// All bits of one half.
 const HALF: u64 = u32::MAX as u64;
-/// More than any segment has, so that none is left. The other half of the numbers up to [`HALF`] is for
-/// threads that add one too many: with fewer than 2^31 threads, none of them reaches the serial number.
+/// A count of taken numbers that is greater than the size of any segment, so no numbers are left. The values
+/// from here up to [`HALF`] leave room for threads that add one too many. With fewer than 2^31 threads, these
+/// additions do not overflow into the serial number.
 const NONE_LEFT: u64 = 1 << 31;
 /// See [`Segments::known`].
 const USED_UP: u64 = 1;
@@ -44,19 +46,19 @@ const USED_UP: u64 = 1;
 #[derive(Debug)]
 pub(crate) struct Segments {
     cursor: Aligned<AtomicU64>,
-    /// The cursor at the start of its segment, plus one ([`USED_UP`]) if nothing is left of that segment. The
-    /// cursor may be further by now, since only calls that find this value behind move it. Calls read this
-    /// value far more often than they change it.
+    /// The cursor's value at the start of its segment, plus [`USED_UP`] if that segment has no numbers left.
+    /// This value may lag behind the cursor: a call that notices this updates it. Calls read this value far
+    /// more often than they change it.
     known: AtomicU64,
-    /// The serial number of the segment that was installed last.
+    /// The serial number of the last installed segment.
     newest: AtomicU64,
     /// See [`given_up`](Self::given_up).
     given_up: AtomicU64,
-    /// The places of the present segment and of the next.
+    /// The places for the present segment and the next.
     places: [Place; 2],
 }
 
-/// The cursor is on its own cache line: the places are only read.
+/// Puts the cursor on a separate cache line, since calls only read the places.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Aligned<T>(T);
@@ -67,16 +69,16 @@ struct Place {
     stride: AtomicU64,
     /// Fewer than [`NONE_LEFT`].
     count: AtomicU64,
-    /// How many numbers are taken when the next segment is requested.
+    /// The next segment is requested when this many numbers are taken.
     ask_at: AtomicU64,
 }
 
-/// The result of a claim in a segment that the caller did not know.
+/// The result of a claim in a later segment than the caller knew.
 enum Claimed {
-    /// A number, and whether it is time to request the next segment.
+    /// A number, and whether to request the next segment now.
     Number(u64, bool),
     Nothing,
-    /// Perhaps a number, from a segment that no longer exists.
+    /// A claim in a segment that no longer exists. The claim may have been for a number.
     Lost,
 }
 
@@ -89,12 +91,12 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Returns the last number of a run of at least one number.
+    /// Returns the last number. The run must not be empty.
     pub(crate) const fn last(&self) -> u64 {
         self.first + (self.count - 1) * self.stride
     }
 
-    /// Takes the first `count` numbers, if there are that many.
+    /// Splits off the first `count` numbers, if the run has that many.
     pub(crate) const fn split_off(&mut self, count: u64) -> Option<Self> {
         let Some(left) = self.count.checked_sub(count) else { return None };
         let run = Self { count, ..*self };
@@ -108,7 +110,7 @@ impl Run {
     pub(crate) fn write(&self, to: &mut [u64]) {
         let mut number = self.first;
         if self.stride == 1 {
-            // With a constant stride, this takes a few instructions for eight numbers.
+            // With a constant stride, the compiler writes eight numbers in a few instructions.
             for place in to {
                 *place = number;
                 number = number.wrapping_add(1);
@@ -122,16 +124,16 @@ impl Run {
     }
 }
 
-/// The numbers that were in hand when the segments were ended.
+/// The fetched numbers at the time of [`Segments::end`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rest {
-    /// The segment that was installed last, or a run without numbers if there was none.
+    /// The last installed segment, or an empty run if there was none.
     pub(crate) newest: Run,
-    /// How many of its numbers were taken.
+    /// The count of numbers taken from that segment.
     pub(crate) taken: u64,
-    /// How many numbers are left of it and of the segment before.
+    /// The count of numbers left in that segment and in the segment before.
     pub(crate) left: u64,
-    /// If the segment before was the present one: its last number, and how many numbers are left of it.
+    /// The segment before, and the count of numbers left in it, if that was still the present segment.
     pub(crate) before: Option<(Run, u64)>,
 }
 
@@ -146,7 +148,8 @@ impl Segments {
         }
     }
 
-    /// Takes one number, and calls `ask` if it is time to request the next segment. `None` if nothing is in hand.
+    /// Takes one number, and calls `ask` if it is time to request the next segment. Returns `None` if no
+    /// fetched number is left.
     #[inline]
     pub(crate) fn take_one(&self, ask: impl Fn()) -> Option<u64> {
         let known = self.known.load(Ordering::Acquire);
@@ -164,8 +167,9 @@ impl Segments {
         }
     }
 
-    /// Claims a number of the known segment, and says whether it is time to request the next segment. If the
-    /// known segment has no more numbers or the cursor has left it, returns where the cursor was.
+    /// Claims a number in the known segment. Returns the number, and true if it is time to request the next
+    /// segment. If that segment has no more numbers or the cursor has left it, returns the cursor's old value
+    /// as the error.
     #[inline]
     fn claim(&self, known: u64) -> Result<(u64, bool), u64> {
         let place = self.place(known >> SERIAL);
@@ -179,7 +183,7 @@ impl Segments {
         if taken < count { Ok((first + taken * stride, taken + 1 == ask_at)) } else { Err(claimed) }
     }
 
-    /// Like [`take_one`](Self::take_one), if the known segment is used up or the cursor has left it.
+    /// Continues [`take_one`](Self::take_one) if the known segment is used up or the cursor has left it.
     #[cold]
     #[inline(never)]
     fn take_one_of_next(&self, mut known: u64, mut claimed: Option<u64>, ask: impl Fn()) -> Option<u64> {
@@ -193,7 +197,7 @@ impl Segments {
                 }
                 Some(Claimed::Lost) => {
                     self.given_up.fetch_add(1, Ordering::Relaxed);
-                    // The lost number may have been the one that triggers the request.
+                    // The lost number may have been the one at which to request the next segment.
                     ask();
                 }
                 Some(Claimed::Nothing) | None => {}
@@ -211,7 +215,7 @@ impl Segments {
         }
     }
 
-    /// Looks up a claim that fell into a later segment than the one that the caller knew.
+    /// Resolves a claim in a later segment than the caller knew.
     fn look_at(&self, claimed: u64) -> Claimed {
         let (serial, taken) = split(claimed);
         let place = self.place(serial);
@@ -229,8 +233,8 @@ impl Segments {
         }
     }
 
-    /// Moves the cursor to the next segment if the present one is used up, and [`known`](Self::known) to the
-    /// cursor's segment. Returns `None` if nothing is in hand.
+    /// Moves the cursor to the next segment if the present segment is used up. Sets [`known`](Self::known) to
+    /// the cursor's segment, and returns it. Returns `None` if no fetched number is left.
     fn find_next(&self) -> Option<u64> {
         loop {
             let cursor = self.cursor.0.load(Ordering::Acquire);
@@ -249,7 +253,7 @@ impl Segments {
         }
     }
 
-    /// Moves [`known`](Self::known) forward, never back: a segment that is used up stays used up.
+    /// Moves [`known`](Self::known) forward, but not back, since a used-up segment stays used up.
     fn tell(&self, now: u64) {
         let mut known = self.known.load(Ordering::Relaxed);
         // Serial numbers wrap around.
@@ -261,8 +265,8 @@ impl Segments {
         }
     }
 
-    /// Takes `wanted` consecutive numbers, or as many as the present segment has. The flag says that it is
-    /// time to request the next segment. Returns `None` if nothing is in hand.
+    /// Takes `wanted` consecutive numbers, or all that are left in the present segment if it has fewer. Also
+    /// returns true if it is time to request the next segment. Returns `None` if no fetched number is left.
     #[inline]
     pub(crate) fn take(&self, wanted: u64) -> Option<(Run, bool)> {
         loop {
@@ -284,15 +288,15 @@ impl Segments {
                 let run = Run { first: first + taken * stride, stride, count };
                 return Some((run, taken < ask_at && taken + count >= ask_at));
             }
-            // Another thread took some numbers. If both try again at once, each must wait for the other's
+            // Another thread took some numbers. Pause, since two threads that retry at once compete for the
             // cache line.
             spin_loop();
         }
     }
 
-    /// Takes a run of exactly `wanted` numbers from the present segment. If that segment has too few, takes
-    /// the run from the next segment, and gives up and counts the rest of the present one. Returns `None` if
-    /// neither has that many.
+    /// Takes a run of exactly `wanted` numbers from the present segment, or from the next if the present
+    /// segment has too few. In the second case, the rest of the present segment is skipped. Also returns the
+    /// count of skipped numbers. Returns `None` if neither segment has enough numbers.
     pub(crate) fn take_run(&self, wanted: u64) -> Option<(Run, u64)> {
         let mut cursor = self.cursor.0.load(Ordering::Acquire);
         loop {
@@ -319,20 +323,20 @@ impl Segments {
         }
     }
 
-    /// Returns true if there is room for another segment, and a need for it.
+    /// Returns true if another segment is needed and there is room for it.
     pub(crate) fn wants_more(&self) -> bool {
         let (serial, taken) = split(self.cursor.0.load(Ordering::Acquire));
         self.newest.load(Ordering::Relaxed) == serial
             && taken >= self.place(serial).ask_at.load(Ordering::Relaxed)
     }
 
-    /// Returns how many numbers were given up at most, each by a thread that was held up while others used up
-    /// its segment.
+    /// Returns the count of claims that were given up, each by a thread that was held up while other threads
+    /// used up its segment. At most that many numbers were lost.
     pub(crate) fn given_up(&self) -> u64 {
         self.given_up.load(Ordering::Relaxed)
     }
 
-    /// Returns how many numbers are in hand.
+    /// Returns the count of fetched numbers that have not been taken.
     pub(crate) fn left(&self) -> u64 {
         let (serial, taken) = split(self.cursor.0.load(Ordering::Acquire));
         let count = |serial| self.place(serial).count.load(Ordering::Relaxed);
@@ -340,8 +344,9 @@ impl Segments {
         count(serial).saturating_sub(taken) + next
     }
 
-    /// Puts a segment after the present one. There must be [room](Self::wants_more) for it. If the segment
-    /// has more numbers than a cursor counts, skips the rest: other systems' tables may give such segments.
+    /// Installs a segment after the present one. There must be [room](Self::wants_more) for the segment. If
+    /// it has more numbers than the cursor can count, skips the rest. Rows in other systems' tables may have
+    /// such large steps.
     pub(crate) fn install(&self, segment: Run) {
         let serial = following(self.newest.load(Ordering::Relaxed));
         let place = self.place(serial);
@@ -353,7 +358,8 @@ impl Segments {
         self.newest.store(serial, Ordering::Release);
     }
 
-    /// Takes out all numbers in hand. Nobody gets a number before the next segment is installed.
+    /// Removes all fetched numbers and returns them. Until the next segment is installed, no call gets a
+    /// number.
     pub(crate) fn end(&self) -> Rest {
         let newest = self.newest.load(Ordering::Relaxed);
         let ended = join(newest, NONE_LEFT);
@@ -405,7 +411,7 @@ const fn join(serial: u64, taken: u64) -> u64 {
     serial << SERIAL | taken
 }
 
-/// Returns the serial number after another. Serial numbers wrap around after 2^32 segments.
+/// Returns the serial number that follows `serial`. Serial numbers wrap around after 2^32 segments.
 #[inline]
 const fn following(serial: u64) -> u64 {
     (serial + 1) & HALF
@@ -419,12 +425,12 @@ mod tests {
         Run { first, stride, count }
     }
 
-    /// Returns segments with this one in hand.
+    /// Returns segments with `segment` as the only installed one.
     fn with(segment: Run) -> Segments {
         after(0, segment)
     }
 
-    /// Like [`with`], after this many segments.
+    /// Like [`with`], but after `serial` earlier segments.
     fn after(serial: u64, segment: Run) -> Segments {
         let segments = Segments::new();
         segments.cursor.0.store(join(serial, NONE_LEFT), Ordering::Relaxed);
@@ -460,7 +466,7 @@ mod tests {
         assert_eq!(taken(&segments, 1), Some(run(5, 1, 1)));
         segments.install(run(100, 7, 2));
         assert_eq!(segments.left(), 4);
-        // The call gets no more than the present segment has.
+        // The call gets only what is left in the present segment.
         assert_eq!(taken(&segments, 9), Some(run(6, 1, 2)));
         assert_eq!((segments.left(), segments.wants_more()), (2, false));
         assert_eq!(taken(&segments, 1), Some(run(100, 7, 1)));
@@ -480,7 +486,7 @@ mod tests {
         assert_eq!((one(&segments), one(&segments), one(&segments)), (Some(5), Some(6), None));
         segments.install(run(100, 7, 4));
         assert_eq!(one(&segments), Some(100));
-        // Calls that take several numbers cause the same.
+        // Calls that take several numbers also move the cursor.
         assert_eq!(taken(&segments, 2), Some(run(107, 7, 2)));
         assert_eq!(one(&segments), Some(121));
         segments.install(run(50, 1, 3));
@@ -499,7 +505,7 @@ mod tests {
         assert_eq!(segments.end(), Rest { newest: run(80, 1, 3), taken: 3, left: 0, before: None });
     }
 
-    /// The room for failed claims is enough for all threads, not for all calls.
+    /// There is room for one failed claim per thread and segment, but not for one per call.
     #[test]
     fn calls_that_get_nothing_claim_nothing() {
         let segments = with(run(1, 1, 2));
@@ -518,13 +524,13 @@ mod tests {
         assert_eq!(((0..100).find_map(|_| one(&segments)), claims()), (None, NONE_LEFT));
         segments.install(run(21, 1, 2));
         segments.end();
-        // One call claims, because it cannot know.
+        // If `known` lags behind, one call still claims.
         segments.known.store(join(3, 0), Ordering::Relaxed);
         assert_eq!(((0..100).find_map(|_| one(&segments)), claims()), (None, NONE_LEFT + 1));
         assert_eq!(segments.end().left, 0);
     }
 
-    /// A thread may be held up before and after it claims.
+    /// A thread may be held up both before and after it claims.
     #[test]
     fn a_claim_may_be_of_a_later_segment() {
         let segments = with(run(1, 1, 2));
@@ -535,11 +541,11 @@ mod tests {
         segments.known.store(of_first, Ordering::Relaxed);
         assert_eq!((one(&segments), segments.given_up()), (Some(14), 0));
         assert_eq!(segments.known.load(Ordering::Relaxed), join(2, 0));
-        // The call tells no other thread about a segment that does not exist.
+        // `known` does not go back to a segment that no longer exists.
         segments.tell(of_first);
         segments.tell(join(1, USED_UP));
         assert_eq!(segments.known.load(Ordering::Relaxed), join(2, 0));
-        // Whichever thread claims the second number requests the next segment.
+        // The thread that claims the second number requests the next segment.
         let asked = core::cell::Cell::new(0);
         let ask = || asked.set(asked.get() + 1);
         let lost = segments.take_one_of_next(of_first, Some(join(3, 1)), ask);
@@ -558,11 +564,11 @@ mod tests {
         assert!(!asks(1) && !segments.wants_more());
         assert!(!asks(2) && !segments.wants_more());
         assert!(asks(1) && segments.wants_more());
-        // One request is enough, and the segment is wanted until it arrives.
+        // The call does not ask a second time, but the segment is wanted until it arrives.
         assert!(!asks(1) && segments.wants_more());
         segments.install(run(41, 1, 40));
         assert!(!segments.wants_more());
-        // All numbers are taken at once, from a segment too small to have a tenth.
+        // One call takes all numbers, even of a segment that is too small to have a tenth.
         assert_eq!(with(run(1, 1, 40)).take(40), Some((run(1, 1, 40), true)));
         assert_eq!(with(run(1, 1, 1)).take(1), Some((run(1, 1, 1), true)));
         // Numbers are taken one by one.
@@ -584,11 +590,11 @@ mod tests {
         segments.install(run(101, 2, 10));
         assert_eq!(segments.take_run(11), None);
         assert_eq!(segments.take_run(4), Some((run(3, 2, 4), 0)));
-        // The run meets the end of the present segment, and the rest of that segment is given up.
+        // The present segment has too few numbers, so its rest is skipped.
         assert_eq!(segments.take_run(6), Some((run(101, 2, 6), 5)));
         assert_eq!(segments.take_run(4), Some((run(113, 2, 4), 0)));
         assert_eq!((segments.take_run(1), segments.left()), (None, 0));
-        // A run that does not fit gives up nothing.
+        // If neither segment has enough numbers, nothing is skipped.
         segments.install(run(201, 1, 3));
         assert_eq!(taken(&segments, 1), Some(run(201, 1, 1)));
         assert_eq!((segments.take_run(3), segments.left()), (None, 2));
@@ -601,7 +607,7 @@ mod tests {
         assert_eq!(taken(&segments, 4), Some(run(1, 1, 4)));
         assert_eq!(segments.end(), Rest { newest: run(1, 1, 10), taken: 4, left: 6, before: None });
         assert_eq!((segments.take(1), segments.take_run(1), segments.left()), (None, None, 0));
-        // The second time, there is nothing to give back.
+        // The second time, no numbers are left.
         assert_eq!(segments.end(), Rest { newest: run(1, 1, 10), taken: 10, left: 0, before: None });
         segments.install(run(11, 1, 10));
         assert_eq!(taken(&segments, 3), Some(run(11, 1, 3)));
@@ -617,7 +623,7 @@ mod tests {
         let segments = with(run(1, 1, 10));
         assert_eq!(segments.end(), Rest { newest: run(1, 1, 10), taken: 0, left: 10, before: None });
         segments.install(run(21, 1, 10));
-        // Nothing is left of the segment before.
+        // The segment before has no numbers left.
         let before = Some((run(1, 1, 10), 0));
         assert_eq!(segments.end(), Rest { newest: run(21, 1, 10), taken: 0, left: 10, before });
     }
@@ -634,7 +640,7 @@ mod tests {
             if at % 2 == 0 {
                 assert_eq!(taken(&segments, 9), Some(Run { first: 2 + 2 * at, ..next(1) }));
             } else {
-                // The run crosses the end of the present segment.
+                // The present segment has too few numbers for the run.
                 assert_eq!(segments.take_run(2), Some((run(3 + 2 * at, 1, 2), 1)));
                 assert_eq!(segments.end().left, 0);
                 segments.install(run(3 + 2 * at, 1, 2));
@@ -679,7 +685,7 @@ mod tests {
     }
 
     /// Threads take numbers while another thread installs and ends segments. No number is taken twice, and
-    /// every number that `end` does not return is taken or given up.
+    /// each number is taken, skipped, returned by `end`, or given up.
     #[test]
     fn threads_share_them_out() {
         let segments = Segments::new();

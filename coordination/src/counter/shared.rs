@@ -1,4 +1,4 @@
-//! The state that the Counters with one name share with the tasks that fetch their segments.
+//! The state that Counters with the same name share with the tasks that fetch their segments.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use core::time::Duration;
@@ -16,27 +16,27 @@ use crate::url::Address;
 use crate::users::Users;
 use crate::watched::{Trouble, Waiting, Watched, lock};
 
-/// The state that the Counters with one name share with the tasks that fetch their segments.
+/// The state that Counters with the same name share with the tasks that fetch their segments.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// The stores, the namespace and the name, as one text.
+    /// The stores, the namespace and the name, in one string.
     pub(crate) key: String,
     pub(crate) start: u64,
-    /// `None` if the store is asked for each number.
+    /// `None` if the store is asked for every number, with a step of 1.
     pub(crate) step: Option<Step>,
     pub(super) process: ThisProcess,
-    /// The counter's stores.
+    /// The counter's stores, in the order of their places.
     pub(crate) sources: Box<[Source]>,
-    /// The store whose turn it is, if there are several.
+    /// The number of turns that the stores have taken, if there are several stores.
     turn: AtomicUsize,
     pub(crate) users: Users,
     state: Watched<State>,
     pub(crate) counts: Counts,
-    /// Whether a raise or a removal wrote something although its call does not know the result.
+    /// Whether a raise or a removal may have written something, but its call did not get the result.
     pub(crate) is_unsure: AtomicBool,
 }
 
-/// A store of a counter, and the numbers in hand from it.
+/// One of a counter's stores, and the numbers that were fetched from it.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) address: Address,
@@ -50,26 +50,26 @@ pub(crate) struct Source {
 struct State {
     sources: Box<[SourceState]>,
     requests: VecDeque<Request>,
-    /// How many requests have been made.
+    /// The number of requests that calls have made.
     asked: usize,
-    /// Whether a call of this process removed the counter.
+    /// Whether a call in this process removed the counter.
     is_removed: bool,
     failed: Option<Error>,
 }
 
 #[derive(Debug, Default)]
 struct SourceState {
-    /// Why the store gave nothing when it was last asked.
+    /// The reason why the store's last request failed, if it did.
     trouble: Option<Trouble>,
-    /// Whether the store was checked, and has nothing of another kind.
+    /// Whether the store's row was checked, and belongs to this counter.
     is_seen: bool,
-    /// Whether the store has given numbers, or would give some.
+    /// Whether the store has returned numbers, or was found ready to.
     is_open: bool,
     /// Whether the store's task has ended.
     is_over: bool,
 }
 
-/// A call's request to the store itself.
+/// A call's request that the store must answer.
 #[derive(Debug)]
 pub(crate) struct Request {
     /// The store that must answer, or `None` for any store.
@@ -92,7 +92,7 @@ pub(crate) enum What {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Answer {
     Run(Run),
-    /// The last number that was handed out, if the counter exists.
+    /// The counter's last reserved number, if the counter exists.
     Last(Option<u64>),
     Done(bool),
 }
@@ -121,7 +121,7 @@ impl Source {
         Some(run)
     }
 
-    /// Returns a key that is equal for the same counter.
+    /// Returns a key that two sources share if they are for the same counter.
     fn key(&self) -> String {
         let CounterName { namespace, name, schema } = &self.counter;
         let Place { index, count } = self.place;
@@ -130,7 +130,7 @@ impl Source {
 }
 
 impl Shared {
-    /// Creates the state, which the keeper does not know yet.
+    /// Creates the state. The keeper does not know about it yet.
     pub(super) fn new(options: &CounterOptions) -> Result<Self, Error> {
         let addresses = options.addresses()?;
         let count = addresses.len() as u64;
@@ -169,8 +169,8 @@ impl Shared {
         Ok(shared)
     }
 
-    /// Checks that the options are the same: Counters with different options cannot share the numbers in
-    /// hand.
+    /// Checks that the options are the same. Counters with different options cannot share the numbers they
+    /// have fetched.
     pub(crate) fn check_same(&self, other: &Self) -> Result<(), Error> {
         let mut pairs = self.sources.iter().zip(&other.sources);
         if let Some(differ) = pairs.find_map(|(one, other)| one.address.other_promises(&other.address)) {
@@ -198,7 +198,8 @@ impl Shared {
         after.iter().chain(before).find_map(take)
     }
 
-    /// Takes `wanted` consecutive numbers if they are in hand, and returns the first.
+    /// Takes `wanted` consecutive numbers, and returns the first. Returns `None` if the process has not
+    /// fetched that many.
     pub(super) fn take_block(&self, source: &Source, wanted: u64) -> Option<u64> {
         let (run, skipped) = source.segments.take_run(wanted)?;
         self.counts.skipped.fetch_add(skipped, Ordering::Relaxed);
@@ -225,15 +226,15 @@ impl Shared {
         after.iter().chain(before).for_each(|source| source.wake.notify_one());
     }
 
-    /// Sends a request to the store `at`, or else to the first store that is free to answer.
+    /// Queues a request for the store `at`, and wakes the tasks. If `at` is `None`, any store may answer.
     pub(super) fn ask(&self, at: Option<usize>, what: What) -> Pending {
         let answer = Arc::new(Mutex::new(None));
         let mut state = self.state.get();
-        // After a failure, nobody would take the request out again.
+        // After a failure, no task is left to take the request out of the queue.
         if state.failed.is_none() {
             state.requests.push_back(Request { at, what, answer: Arc::clone(&answer) });
         }
-        // Start with a different store each time, so that all are used equally.
+        // Wake a different store first each time, so that all stores are used equally.
         state.asked = state.asked.wrapping_add(1);
         let first = state.asked % self.sources.len().max(1);
         drop(state);
@@ -241,15 +242,15 @@ impl Shared {
         Pending(answer)
     }
 
-    /// For a store's task: returns the next request of a call.
+    /// For a store's task: takes the next request that this store may answer.
     pub(crate) fn next_request(&self, at: usize) -> Option<Request> {
         let mut state = self.state.get();
         let position = state.next_for(at)?;
         state.requests.remove(position)
     }
 
-    /// For a store's task: returns how many numbers the next call wants, if it wants at most `most` and
-    /// nothing else.
+    /// For a store's task: takes the next request if it is for at most `most` numbers. Also returns how many
+    /// it is for.
     pub(crate) fn next_run_of(&self, at: usize, most: u64) -> Option<(Request, u64)> {
         let mut state = self.state.get();
         let position = state.next_for(at)?;
@@ -259,12 +260,12 @@ impl Shared {
         }
     }
 
-    /// For a store's task: returns true if a call has a request.
+    /// For a store's task: returns true if there is a request that this store may answer.
     pub(crate) fn has_request(&self, at: usize) -> bool {
         self.state.get().next_for(at).is_some()
     }
 
-    /// For a store's task: answers calls.
+    /// For a store's task: passes the answers to the waiting calls.
     pub(crate) fn answer(&self, answers: impl IntoIterator<Item = (Request, Result<Answer, Trouble>)>) {
         let mut is_removed = false;
         for (request, answer) in answers {
@@ -274,7 +275,7 @@ impl Shared {
         self.state.change(|state| state.is_removed |= is_removed);
     }
 
-    /// For a store's task: notes that the store was checked, and has nothing of another kind.
+    /// For a store's task: records that the store's row was checked, and belongs to this counter.
     pub(crate) fn saw(&self, at: usize) {
         self.state.change(|state| {
             if let Some(source) = state.sources.get_mut(at) {
@@ -292,9 +293,10 @@ impl Shared {
         self.state.get().sources.iter().all(|source| source.is_seen)
     }
 
-    /// For a store's task: notes that the store gave numbers, or why it gave none.
+    /// For a store's task: records whether the last request to the store succeeded.
     pub(crate) fn gave(&self, at: usize, given: Result<(), Trouble>) {
-        // If no number is in hand, this answer alone wakes a call, and no call is woken twice.
+        // With a step of 1, the answer itself wakes the calls. If nothing has changed, do not wake them
+        // twice.
         let is_known = |of: &SourceState| of.is_open && of.trouble.is_none();
         if self.step.is_none() && given.is_ok() && self.state.get().sources.get(at).is_some_and(is_known) {
             return;
@@ -307,7 +309,7 @@ impl Shared {
         });
     }
 
-    /// For a store's task: notes that the task has ended. The counter ends with its last task.
+    /// For a store's task: records that the task has ended. When the last task ends, so does the counter.
     pub(crate) fn end(&self, at: usize) {
         self.state.change(|state| {
             if let Some(source) = state.sources.get_mut(at) {
@@ -319,7 +321,7 @@ impl Shared {
         }
     }
 
-    /// Ends the counter, and tells the calls and the stores' tasks.
+    /// Ends the counter with an error, which its calls get. Wakes the calls and the stores' tasks.
     pub(crate) fn fail(&self, error: Error) {
         self.state.change(|state| {
             state.failed = Some(error);
@@ -332,8 +334,8 @@ impl Shared {
         self.failure().is_some()
     }
 
-    /// Returns the error for the counter's calls after somebody removed it. The next open under this name
-    /// creates another counter.
+    /// If the counter was removed, returns the error for its calls. The next call that opens a counter with
+    /// this name creates a new one.
     pub(crate) fn removed(&self) -> Option<Error> {
         let error = |source: &Source| {
             let (name, address) = (&source.counter.name, &source.address);
@@ -341,7 +343,7 @@ impl Shared {
         };
         let state = self.state.get();
         let mut sources = self.sources.iter().zip(&state.sources);
-        // If another process removed the counter, the numbers in hand are still issued.
+        // If another process removed the counter, this process still issues the numbers that it has fetched.
         let is_removed = state.is_removed
             || (self.in_hand() == 0
                 && sources.all(|(source, of)| of.final_trouble().is_some_and(|it| it == error(source))));
@@ -352,23 +354,24 @@ impl Shared {
         self.state.get().failed
     }
 
-    /// Wakes the waiting calls, so that they check whether they are closed.
+    /// Wakes the waiting calls, so that they notice if their Counter was closed.
     pub(super) fn tell_waiting(&self) {
         self.state.change(|_| {});
     }
 
-    /// Returns a result once a store has given numbers, or it is clear that one will give none.
+    /// Returns a result once a store has returned numbers, or once waiting for numbers is pointless. Until
+    /// then, returns `None`.
     pub(super) fn opened(&self) -> Option<Result<(), Error>> {
         let state = self.state.get();
         if let Some(error) = state.failed {
             return Some(Err(error));
         }
-        // Whatever the store says by now, the numbers in hand are issued.
+        // Fetched numbers are issued, even if the store refuses now.
         if self.in_hand() > 0 {
             return Some(Ok(()));
         }
         let final_troubles = || state.sources.iter().filter_map(SourceState::final_trouble);
-        // Stores of another list must not be used at all.
+        // If one store belongs to another counter, the whole list is wrong, so do not use any store in it.
         if let Some(refused) = final_troubles().find(|error| error.code() == ErrorCode::InvalidOption) {
             return Some(Err(refused));
         }
@@ -379,8 +382,8 @@ impl Shared {
                 return Some(Err(error));
             }
         }
-        // A store that refuses is skipped, like a store that is down. A new counter needs all its stores
-        // once, so none is open yet.
+        // Skip a store that refuses, like a store that is down. A new counter must first reach all its
+        // stores, so until then none of them is open.
         let mut open = state.sources.iter().filter(|source| source.final_trouble().is_none());
         if open.any(|source| source.is_open) {
             return Some(Ok(()));
@@ -389,7 +392,8 @@ impl Shared {
         (final_troubles().count() == state.sources.len()).then_some(Err(error))
     }
 
-    /// Returns why there are no numbers, if this is true for all stores.
+    /// If no store can return numbers, returns the first store's error. If `is_final`, does so only if
+    /// waiting does not help at any store.
     pub(super) fn trouble(&self, is_final: bool) -> Option<Error> {
         let state = self.state.get();
         if state.failed.is_some() {
@@ -401,7 +405,7 @@ impl Shared {
         (is_so(Some(first)) && troubles.all(is_so)).then_some(first.error)
     }
 
-    /// Returns why a counter with several stores has not begun.
+    /// Returns the reason why a counter on several stores has not issued any numbers yet.
     pub(super) fn unseen(&self) -> Option<Error> {
         let state = self.state.get();
         if state.sources.iter().any(|source| source.is_open) {
@@ -414,7 +418,7 @@ impl Shared {
         )))
     }
 
-    /// Checks after every change, for at most `longest`.
+    /// Calls `look` after every change until it returns a result, for at most `longest`.
     pub(super) async fn wait_for<T, W: Waiting>(
         &self,
         wait: &mut W,
@@ -455,15 +459,15 @@ impl Shared {
 }
 
 impl SourceState {
-    /// Returns why the store gives no numbers, if waiting does not help.
+    /// Returns the error if waiting for this store does not help.
     fn final_trouble(&self) -> Option<Error> {
         self.trouble.filter(|trouble| trouble.is_final).map(|trouble| trouble.error)
     }
 }
 
 impl State {
-    /// Returns the position of the first request that this store may answer. Drops requests whose calls have
-    /// given up.
+    /// Returns the position of the first request that the store `at` may answer. Drops requests whose calls
+    /// have given up.
     fn next_for(&mut self, at: usize) -> Option<usize> {
         loop {
             let is_for_it = |request: &Request| request.at.is_none_or(|only| only == at);
@@ -477,13 +481,13 @@ impl State {
 }
 
 impl Request {
-    /// Returns true if the call has not given up.
+    /// Returns true if the call still waits for the answer.
     pub(crate) fn is_waited_for(&self) -> bool {
         Arc::strong_count(&self.answer) > 1
     }
 }
 
-/// An answer that is yet to come.
+/// An answer that a call waits for.
 #[derive(Debug)]
 pub(super) struct Pending(Arc<Mutex<Option<Result<Answer, Trouble>>>>);
 
@@ -525,7 +529,7 @@ mod tests {
             let options = CounterOptions::new("orders").store("redis://one").store("redis://two");
             let orders = Shared::new(&options).unwrap();
             orders.gave(bad, Err(refuses));
-            // The other store has not answered.
+            // The other store has not answered yet.
             assert_eq!(orders.opened(), None);
             orders.gave(good, Err(is_down));
             assert_eq!(orders.opened(), None);
@@ -533,7 +537,7 @@ mod tests {
             assert_eq!(orders.opened(), Some(Ok(())));
             orders.gave(good, Err(refuses));
             assert_eq!(orders.opened(), Some(Err(error)));
-            // No store gives numbers from a list that does not belong to the counter.
+            // If one store belongs to another list, the whole list is refused.
             orders.gave(good, Ok(()));
             let other = invalid("it is store 1 of 3");
             orders.gave(bad, Err(Trouble { error: other, is_final: true }));

@@ -1,15 +1,15 @@
-//! The size of the segments.
+//! Chooses the size of the next segment.
 
 use core::time::Duration;
 
 /// The size of the first segment.
 const FIRST: u64 = 100;
-/// The largest size that is chosen by the rate.
+/// The largest size that `auto` chooses.
 const LARGEST: u64 = 1_000_000;
-/// How long a segment should last.
+/// The time that a segment should last.
 const LASTS: Duration = Duration::from_secs(600);
 
-/// The size of the segments: a fixed number, or a number that follows the rate of use.
+/// The size of the segments: either fixed, or adjusted to the rate at which numbers are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     Fixed(u64),
@@ -26,8 +26,8 @@ impl Step {
         }
     }
 
-    /// Returns the step after `used` numbers were used `within` a time. It is at most twice the last step,
-    /// and half of that step once two steps in a row could have been that small.
+    /// Returns the next step after `used` numbers were used in the time `within`. The step at most doubles.
+    /// It halves after two segments in a row for which half the step would have been enough.
     #[must_use]
     pub(crate) fn after(self, used: u64, within: Duration) -> Self {
         let Self::Auto { present, was_quiet } = self else { return self };
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn it_doubles_up_to_ten_minutes_of_numbers() {
-        // At 50 a second, 30,000 numbers last ten minutes.
+        // At 50 numbers per second, 30,000 numbers last ten minutes.
         let steps = presents(Step::AUTO, &[(10, 0); 5]);
         assert_eq!(steps, [200, 400, 800, 1600, 3200]);
         let steps = presents(Step::AUTO, &[(50, 1); 12]);
@@ -67,7 +67,7 @@ mod tests {
     fn it_has_a_largest() {
         let steps = presents(Step::AUTO, &[(u64::MAX, 0); 20]);
         assert_eq!(steps[12..16], [819_200, 1_000_000, 1_000_000, 1_000_000]);
-        // 1,667 a second is the highest rate at which the largest segment lasts ten minutes.
+        // The largest segment lasts ten minutes at up to 1,667 numbers per second.
         let steps = presents(Step::Auto { present: LARGEST, was_quiet: false }, &[(1_000_000, 600); 3]);
         assert_eq!(steps, [LARGEST; 3]);
     }

@@ -90,7 +90,7 @@ impl Task {
             if let Some(refusal) = self.refusal.as_ref().filter(|refusal| is_too_late || is_final(refusal)) {
                 return Err(self.holder.error_of(refusal));
             }
-            // A failed first try is not the last one, even if it took all the time.
+            // Read the time only now, since the attempt may have used it up.
             let now = Instant::now();
             if now >= deadline || self.shared.users.are_gone() {
                 return Err(match &self.refusal {

@@ -1,11 +1,10 @@
-//! Judges what an answer says about the record: whether the store lost writes, and what this process must
-//! then do.
+//! Detects from an answer that the store lost writes, and decides how this process must react.
 //!
-//! A process that finds a loss raises the number to the highest that it knows, and leaves the incarnation as
-//! it is, so that no add counts. A process turns the record over only
-//! [`TURN_OVER_AFTER_MS`](super::TURN_OVER_AFTER_MS) after it found the loss itself. By then, every process
-//! that reaches the store has raised the record. A process that does not reach the store learns later from
-//! the turn-over that it missed one.
+//! A process that finds a loss raises the record to the highest number it knows, and does not change the
+//! incarnation in the record, so that an add does not count. The process waits for
+//! [`TURN_OVER_AFTER_MS`](super::TURN_OVER_AFTER_MS) before it turns the record over. In this time, every
+//! process that reaches the store raises the record. If a process cannot reach the store in this time, it
+//! later finds a turn-over in the record that it does not know.
 
 #[cfg(test)]
 use super::Rule;
@@ -13,7 +12,7 @@ use super::reserve::{Found, Known, Loss};
 use super::{KeptAll, Received, Refusal, Source, Text};
 
 impl Source {
-    /// Judges an answer, and remembers what the answer shows.
+    /// Stores the record from an answer, and returns the next action.
     pub(super) fn see(&mut self, received: &Received, kept_all: KeptAll<'_>) -> Result<Found, Refusal> {
         let Some(record) = &received.record else { return Ok(self.gone(received)) };
         let text =
@@ -35,14 +34,15 @@ impl Source {
         let is_new = text.id != self.known.text.id;
         let is_under = text.complete && text.is_under(&received.incarnation, kept_all);
         let is_behind = record.number < self.highest || (!is_new && self.has_come_back(&text, received));
-        // Once others have continued elsewhere, this process's knowledge of their numbers is useless.
+        // Once other processes have continued with other numbers, this process must ignore the numbers that
+        // it saw from others before.
         self.reach = if is_late { record.number.max(self.highest) } else { self.reach.max(record.number) };
         let wanted = if is_under || is_late { self.highest } else { self.reach };
         self.known =
             Known { version: Some(record.version), number: record.number, raw: record.text.clone(), text };
 
-        // A late process raises a record that others still use. Otherwise, only this process has noticed the
-        // loss.
+        // If this process is late, the others have noticed the loss and use the record again, so only raise
+        // the number. Otherwise, only this process has noticed the loss.
         let is_unnoticed = is_under && is_behind && (!is_late || is_new);
         #[cfg(test)]
         let is_unnoticed = is_unnoticed && self.has(Rule::MarksALossWithoutATrace);
@@ -58,8 +58,8 @@ impl Source {
         Ok(since_ms.map_or(Found::Gives, |since_ms| Found::Lost { since_ms }))
     }
 
-    /// Returns true if the store is again the server instance that it was before it became another one, and
-    /// nobody has turned the record over since.
+    /// Returns true if the store has become a former server instance again, and no process has turned the
+    /// record over there since.
     fn has_come_back(&self, text: &Text, received: &Received) -> bool {
         let was_another = self.loss.as_ref().is_some_and(|loss| loss.incarnation != received.incarnation);
         let (known, found) = (&self.known.text.turn_overs, &text.turn_overs);
@@ -67,8 +67,8 @@ impl Source {
         (was_another || lacks_last) && found.iter().all(|it| known.contains(it))
     }
 
-    /// Handles a record that is gone altogether. The record is created again, as far as this process knows
-    /// it, but nobody may add to it yet.
+    /// Handles a missing record. Creates it again with the contents that this process knows, but without an
+    /// incarnation, so that no process can add to it yet.
     fn gone(&mut self, received: &Received) -> Found {
         self.known.version = None;
         self.find(true, received);
@@ -78,7 +78,7 @@ impl Source {
         Found::Raise { number: self.reach.max(self.highest), text }
     }
 
-    /// Returns the time at which this process found a loss, if there is one.
+    /// Stores or clears the loss. Returns the time when this process found the loss, if there is one.
     fn find(&mut self, is_lost: bool, received: &Received) -> Option<u64> {
         let found = self.loss.take().filter(|loss| loss.incarnation == received.incarnation);
         let found = is_lost.then(|| {

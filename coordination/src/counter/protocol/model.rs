@@ -1,13 +1,14 @@
-//! Searches every history of two processes, one record and a store that loses what it acknowledged. No number
-//! is given twice among the processes that reach the store within 8 s of a loss.
+//! Searches every history of two processes with one record, in a store that loses acknowledged writes. Among
+//! processes that reach the store within 8 s of a loss, no number is given out twice.
 //!
-//! This is a breadth-first search over all states, and it uses the decisions that a process makes. Numbers
-//! count as used as soon as they are in hand. A request is carried out at any time after the decision to send
-//! it; by then, its process may have given up on it, or be gone. The numbers of a process that was cut off
-//! for too long, or is gone, may repeat. But such a process issues no such number itself after it has
-//! received an answer, unless a second loss removes the record that would have told it.
+//! This is a breadth-first search over all states, in which processes run the code of the protocol. Numbers
+//! count as used as soon as a process has fetched them. The store may carry out a request at any time after
+//! the process decides to send it, even if the process has given up on the request or has ended. If a process
+//! was cut off for too long, or has ended, other processes may be given its numbers too. But once such a
+//! process receives an answer, it does not issue these numbers itself, unless a second loss removes the
+//! turn-over from which it would learn this.
 //!
-//! If a rule is removed, the search must find a broken promise.
+//! If a rule is removed, the search must find a history that breaks a promise.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -16,14 +17,15 @@ use std::time::Instant;
 
 use super::*;
 
-/// How many events of each kind may happen in a history.
+/// The number of events of each kind that may happen in a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Left {
     /// Steps of time, of 4 s each.
     ticks: u8,
     reserves: u8,
     losses: u8,
-    /// Requests that a process may give up on. They are lost, delayed, or carried out without a reply.
+    /// Requests that a process may give up on. The store then carries them out without a reply, late, or not
+    /// at all.
     timeouts: u8,
     /// Processes that may be cut off from the store.
     cuts: u8,
@@ -43,14 +45,14 @@ struct World {
     now_ms: u64,
     incarnation: u64,
     record: Record,
-    /// The record that a loss restores.
+    /// The record that a loss brings back.
     replica: Record,
-    /// When the store last lost writes, or `None` once all processes that are cut off count as late.
+    /// The time when the store last lost writes, or `None` once the processes that are cut off count as late.
     lost_ms: Option<u64>,
     processes: [Process; 2],
-    /// Requests that no process waits for.
+    /// Requests that no process waits for any more.
     late: Vec<Sent>,
-    /// Numbers that were given to processes that are now gone.
+    /// The numbers that were given to processes that have ended.
     gone: u128,
     versions: u64,
     left: Left,
@@ -60,13 +62,13 @@ struct World {
 struct Process {
     source: Source,
     request: Option<Request>,
-    /// The numbers that were given, one bit for each.
+    /// The numbers that the process was given, one bit per number.
     given: u128,
     in_hand: u128,
-    /// Numbers that may also be given to others.
+    /// Numbers that other processes may be given too.
     exempt: u128,
     is_cut_off: bool,
-    /// Whether the process finished an attempt since the last loss.
+    /// Whether the process has finished an attempt since the last loss.
     has_looked: bool,
     is_late: bool,
 }
@@ -74,8 +76,8 @@ struct Process {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Sent {
     request: Request,
-    /// If the request gives numbers back: the record's number and the store's incarnation at that time. The
-    /// request is sent after a check, on the same connection, so no other server instance carries it out.
+    /// The record's number and the store's incarnation, if the request gives numbers back. The process sends
+    /// such a request after a check, on the same connection, so another server instance cannot carry it out.
     given_back_from: Option<(u64, u64)>,
 }
 
@@ -84,17 +86,17 @@ enum Action {
     Tick,
     Look(usize),
     Reserve(usize),
-    /// The process's request is carried out, and the reply is received.
+    /// The store carries out the process's request, and the process receives the reply.
     Exchange(usize),
-    /// The process's request is carried out, and the reply is lost.
+    /// The store carries out the process's request, and the reply is lost.
     LoseReply(usize),
-    /// The process gives up on its request, which may still be carried out later.
+    /// The process gives up on its request. The store may still carry it out later.
     GiveUp(usize),
     Late(usize),
     CutOff(usize),
     Reconnect(usize),
     Crash(usize),
-    /// The process gives this many numbers back.
+    /// The process gives this many numbers back, and ends.
     Close(usize, u64),
     Replicate,
     Lose,
@@ -194,7 +196,7 @@ impl Model {
         actions
     }
 
-    /// Returns the state after an action, or the promise that the action breaks.
+    /// Returns the state after an action, or an error that says which promise the action breaks.
     fn after(&self, world: &World, action: Action) -> Result<World, &'static str> {
         let mut world = world.clone();
         match action {
@@ -258,7 +260,7 @@ impl Model {
                     if process.in_hand & freed == freed {
                         world.versions = version;
                         process.given &= !freed;
-                        // The reply may be lost, and then the request is sent again.
+                        // The reply may be lost, so the request may be sent twice.
                         let sent = Sent { request, given_back_from: Some((number, world.incarnation)) };
                         world.late.extend([sent.clone(), sent]);
                     }
@@ -273,7 +275,7 @@ impl Model {
                 world.lost_ms = Some(world.now_ms);
                 for process in &mut world.processes {
                     process.has_looked = false;
-                    // A second loss removes the turn-over that would have told the process.
+                    // A second loss removes the turn-over from which the process would learn that it is late.
                     process.is_late &= process.exempt == 0;
                 }
             }
@@ -283,8 +285,8 @@ impl Model {
         Ok(world)
     }
 
-    /// Exchanges a process's requests and answers. A read that is sent later shows the state at that time, so
-    /// it may as well be answered at once.
+    /// Exchanges a process's requests and answers. Reads are answered at once: a later read would only show a
+    /// later state, which the search reaches too.
     fn exchange(&self, world: &mut World, at: usize, only_reads: bool) -> Result<(), &'static str> {
         let mut may_ask = !only_reads;
         while let Some(request) = world.processes[at]
@@ -297,7 +299,7 @@ impl Model {
         Ok(())
     }
 
-    /// Ends a process, and starts another in its place.
+    /// Ends a process, and starts a new one in its place.
     fn end(&self, world: &mut World, at: usize) {
         let process = &world.processes[at];
         world.gone |= process.given & !process.exempt;
@@ -349,7 +351,8 @@ fn next(version: &mut u64) -> impl FnMut() -> u64 + '_ {
 }
 
 impl World {
-    /// Returns true if time may pass. A process that is not cut off checks within 8 s.
+    /// Returns true if time may pass. Before 8 s have passed since a loss, all processes that are not cut off
+    /// must check.
     fn may_tick(&self) -> bool {
         let is_due =
             self.lost_ms.is_some_and(|lost_ms| self.now_ms + TICK_MS >= lost_ms + TURN_OVER_AFTER_MS);
@@ -392,14 +395,15 @@ impl World {
         }
         process.has_looked = true;
         if process.is_late {
-            // From now on, the process must not issue numbers that others may have.
+            // From now on, the process must not issue numbers that other processes may have been given.
             process.is_late = false;
             process.exempt &= !process.in_hand;
         }
         Ok(())
     }
 
-    /// Merges states that differ only in things that no decision depends on. Versions are only compared.
+    /// Merges states that differ only in parts that decisions do not depend on. Versions are renumbered,
+    /// since decisions only compare them.
     fn forget_what_is_not_read(&mut self) {
         let mut names = Vec::new();
         let mut rename = |version: &mut u64| {
@@ -430,7 +434,8 @@ impl World {
         self.versions = names.len() as u64;
     }
 
-    /// Handles a turn-over: the numbers of processes that did not reach the store in time may repeat.
+    /// Handles a turn-over. Afterwards, other processes may be given the numbers of processes that did not
+    /// reach the store in time.
     fn turned_over(&mut self, text: &str) {
         let turn_overs = |text: &str| Text::read(text).map(|text| text.turn_overs).unwrap_or_default();
         if text == self.record.text || turn_overs(text) == turn_overs(&self.record.text) {
@@ -454,7 +459,7 @@ impl World {
     }
 }
 
-/// A hash that tells states apart. The standard library's hash takes most of the time in unoptimised builds.
+/// A fast hash of states. In unoptimised builds, the standard library's hash takes most of the time.
 #[derive(Default)]
 struct Fingerprint(u64);
 
@@ -496,7 +501,7 @@ fn fingerprint(world: &World) -> u64 {
     hasher.finish()
 }
 
-/// Returns the number of states, and the shortest history that breaks a promise.
+/// Returns the number of states, and the shortest history that breaks a promise, if there is one.
 fn search(left: Left, skip: u64, without: Option<Rule>) -> (usize, Option<(&'static str, Vec<Action>)>) {
     let model = Model { left, skip, without };
     let start = model.start();
@@ -550,7 +555,7 @@ const fn with_small_ones(left: Left) -> Left {
     Left { has_small_ones: true, ..left }
 }
 
-/// The search finds the mutants in these settings.
+/// With these limits, the search finds the mutants.
 const LOSS: Left = left([2, 2, 1, 0, 0, 0, 0]);
 
 const SMALL: [Left; 4] =
@@ -604,8 +609,8 @@ fn without_the_raise_some_are() {
     finds_a_fault(LOSS, Rule::RaisesAtOnce);
 }
 
-/// Returns what a history breaks, with and without a rule. Used for histories that the search would take long
-/// to reach.
+/// Checks that a history breaks a promise without a rule, and none with it. This is for histories that the
+/// search would take long to reach.
 fn breaks(history: &[Action], without: Rule) {
     let replay = |without| {
         let model = Model { left: left([9; 7]), skip: 0, without };
@@ -658,8 +663,8 @@ fn without_the_version_of_what_is_given_back_some_are() {
     );
 }
 
-/// An add compares no version. A copy that arrives late adds again under the same version, and numbers that
-/// are given back then belong to another process.
+/// An add does not compare versions. If a delayed duplicate of the add arrives, the store adds again under
+/// the same version. The process that sent the add then gives back numbers that belong to another process.
 #[test]
 fn with_an_add_that_is_sent_again_some_are() {
     use Action::{Close, Exchange, GiveUp, Late, Reserve};

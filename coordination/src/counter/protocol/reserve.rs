@@ -1,4 +1,5 @@
-//! One store of a counter, as a process knows it: checks, reserves, and gives numbers back.
+//! A process's view of one of a counter's stores: checks for losses, reserves numbers, and gives numbers
+//! back.
 
 #[cfg(test)]
 use super::Rule;
@@ -12,10 +13,10 @@ use crate::counter::segments::Run;
 /// The purpose of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Want {
-    /// Finds losses, and measures how fast the counter advances.
+    /// Checks for losses, and measures how fast the counter advances.
     Look,
-    /// Reserves this many numbers of the place. If fewer are left, takes those, provided there are at least
-    /// `least`.
+    /// Reserves `count` numbers at this place. If fewer are left, reserves the rest, provided that it has at
+    /// least `least` numbers.
     Reserve { count: u64, least: u64 },
 }
 
@@ -32,20 +33,21 @@ impl Want {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Next {
     Ask(Request),
-    /// The attempt is over. A check may give numbers, too: those whose reply was lost.
+    /// The attempt is over. Even a check may return numbers, if they were reserved earlier and the reply was
+    /// lost.
     Done(Option<Run>),
 }
 
-/// One store of a counter. An attempt begins, receives the answers, and may be dropped at any time. One
-/// attempt runs at a time.
+/// One of a counter's stores. Call [`begin`](Self::begin) to start an attempt, and [`step`](Self::step) for
+/// each answer. An attempt may be dropped at any time, but two attempts must not overlap.
 ///
-/// After each answer, call [`has_dropped`](Self::has_dropped) first.
+/// After each step, first call [`has_dropped`](Self::has_dropped).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Source {
     pub(super) group: Group,
     place: Place,
     refuses_after_loss: bool,
-    /// The last known contents.
+    /// The record's last known contents.
     pub(super) known: Known,
     /// The record's number after this process's last reserve.
     pub(super) highest: u64,
@@ -63,7 +65,7 @@ pub(crate) struct Source {
     pub(super) without: Option<Rule>,
 }
 
-/// A record that gave numbers, or would give some.
+/// A record from which numbers were reserved, or may be.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Known {
     /// The version, or `None` if the record is gone.
@@ -73,35 +75,35 @@ pub(super) struct Known {
     pub(super) text: Text,
 }
 
-/// When this process found that the store had become this server instance.
+/// The incarnation under which this process found a loss, and the time when it did.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Loss {
     pub(super) incarnation: String,
     pub(super) since_ms: u64,
 }
 
-/// A request that hands out numbers if it takes effect.
+/// A request that reserves numbers if it takes effect.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Sent {
     version: u64,
     count: u64,
-    /// The incarnation in the record afterwards.
+    /// The incarnation in the record after the request.
     incarnation: String,
-    /// Whether the next answer belongs to this request.
+    /// Whether the next answer is the reply to this request.
     is_next: bool,
     #[cfg(test)]
     request: Request,
 }
 
-/// The fate of a request that hands out numbers, as an answer shows it.
+/// The result of a request that reserves numbers, according to an answer.
 enum Landed {
     Not,
     Gave(Run),
-    /// The record must be written again.
+    /// The request took effect, but the record must be written again.
     Unconfirmed(Record),
 }
 
-/// The last numbers that were given.
+/// The record after the last reserve.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Newest {
     version: u64,
@@ -109,7 +111,7 @@ struct Newest {
     raw: String,
 }
 
-/// The actions that the present record permits.
+/// The next action for the record as it was found.
 pub(super) enum Found {
     Gives,
     /// The record must first be raised.
@@ -123,7 +125,7 @@ pub(super) enum Found {
 }
 
 impl Source {
-    /// Creates the state for a complete record. The record is checked before it gives anything.
+    /// Creates the state for a complete record. Before numbers are reserved from the record, it is checked.
     pub(crate) fn new(group: Group, record: &Record, text: Text, refuses_after_loss: bool) -> Self {
         let (version, raw) = (Some(record.version), record.text.clone());
         Self {
@@ -168,13 +170,14 @@ impl Source {
         }
     }
 
-    /// Returns true if the store lost writes, and numbers cannot continue yet.
+    /// Returns true if the store lost writes and cannot return new numbers yet.
     pub(crate) const fn has_lost(&self) -> bool {
         self.loss.is_some()
     }
 
-    /// Returns true if this process must first drop its numbers in hand from this store, and log
-    /// `numbers_may_repeat`: others may have been given the same numbers. Returns true once.
+    /// Returns true if this process must drop the numbers it has fetched from this store, and log
+    /// `numbers_may_repeat`, because other processes may have been given the same numbers. This call clears
+    /// the flag.
     #[must_use]
     pub(crate) fn has_dropped(&mut self) -> bool {
         core::mem::take(&mut self.has_dropped)
@@ -193,7 +196,7 @@ impl Source {
             Landed::Gave(run) if self.want.least() <= run.count => return Ok(Next::Done(Some(run))),
             #[cfg(test)]
             Landed::Gave(run) if !self.has(Rule::PassesOverTooFew) => return Ok(Next::Done(Some(run))),
-            // The numbers are too few for this attempt. They are skipped, and are not given back.
+            // There are too few numbers for this attempt. Skip them, and do not give them back.
             Landed::Gave(_) => self.newest = None,
             Landed::Unconfirmed(new) => {
                 let (group, name, expected) = (self.group.clone(), NAME.into(), Some(new.version));
@@ -223,17 +226,18 @@ impl Source {
         }
     }
 
-    /// Returns true if an answer shows the record as the last numbers left it, in the server instance that
-    /// the record names.
+    /// Returns true if an answer shows that the record has not changed since the last reserve, and comes from
+    /// the server instance in the record.
     pub(crate) fn may_give_back(&self, received: &Received, kept_all: KeptAll<'_>) -> bool {
         let newest = self.newest.as_ref().map(|newest| newest.version);
         let is_newest = received.record.as_ref().is_some_and(|record| Some(record.version) == newest);
         is_newest && self.known.text.is_under(&received.incarnation, kept_all)
     }
 
-    /// Returns the request that gives back the rest of the last numbers, `unused` numbers of this place,
-    /// since nobody was given any after them. Send it once the process takes no more of them, after
-    /// [`may_give_back`](Self::may_give_back). If its reply is lost, send it again, unchanged.
+    /// Returns the request that gives back the last `unused` numbers at this place. The request takes effect
+    /// only if no process has reserved numbers since. Send it once the process has stopped taking numbers,
+    /// and only if [`may_give_back`](Self::may_give_back) returns true. If the reply is lost, send the
+    /// request again, unchanged.
     pub(crate) fn give_back(&self, unused: u64, random: Random<'_>) -> Option<Request> {
         let newest = self.newest.as_ref()?;
         if unused == 0 || self.loss.is_some() || newest.raw != self.known.raw {
@@ -243,7 +247,7 @@ impl Source {
         Some(write(&self.group, Some(newest.version), number, &self.known.text, random))
     }
 
-    /// Judges what an answer shows about the request that was sent.
+    /// Determines from an answer whether the last reserve took effect.
     fn take_sent(&mut self, received: &Received, kept_all: KeptAll<'_>) -> Landed {
         let Some(sent) = self.sent.take() else { return Landed::Not };
         let landed = received.record.as_ref().filter(|record| record.version == sent.version);
@@ -255,7 +259,7 @@ impl Source {
         };
         self.is_after_unknown = false;
         if record.text != self.known.raw {
-            // This process turned the record over itself, so it missed no turn-over.
+            // This process turned the record over itself, so it has not missed a turn-over.
             let Ok(text) = Text::read(&record.text) else { return Landed::Not };
             self.known.text = text;
             self.known.raw.clone_from(&record.text);
@@ -267,8 +271,7 @@ impl Source {
             return Landed::Not;
         }
         if !sent.is_next {
-            // A read that shows the write says nothing about the replicas that must have it, so the record is
-            // written again, unchanged.
+            // A read shows the record, but not whether enough replicas have it, so write it again, unchanged.
             self.sent = Some(Sent { is_next: true, ..sent });
             return Landed::Unconfirmed(record.clone());
         }
@@ -345,7 +348,7 @@ impl Source {
         });
     }
 
-    /// Returns how many numbers to request.
+    /// Returns the count of numbers to request above `number`.
     fn count_above(&self, number: u64, count: u64, least: u64) -> Result<u64, Refusal> {
         let count = if self.is_after_unknown { count.min(AFTER_UNKNOWN) } else { count };
         let left = limit(self.place).saturating_sub(number) / self.place.count.max(1);
@@ -353,7 +356,7 @@ impl Source {
         if left < least { Err(Refusal::End) } else { Ok(count.max(least).min(left)) }
     }
 
-    /// Ends a check of a record that gives numbers.
+    /// Ends a check that found no loss. If the record's `skip` or incarnation must change, writes the record.
     fn looked(&mut self, received: &Received, random: Random<'_>) -> Result<Next, Refusal> {
         let Known { version, number, ref text, .. } = self.known;
         let skip = self.looks.saw(number, text, received.elapsed_ms);
@@ -387,7 +390,7 @@ type RenameAll<'a> = &'a dyn Fn(&mut Request, &mut dyn FnMut(&mut u64));
 
 #[cfg(test)]
 impl Source {
-    /// For the model, which explains it.
+    /// For the model. See its method with the same name.
     pub(super) fn forget_what_is_not_read(
         &mut self,
         gives_back: bool,

@@ -1,6 +1,6 @@
-//! Searches every history of two processes that open a counter on several stores, crash at any point, and
-//! leave requests that take effect late. No two stores may give the same number, and no store may begin a
-//! second time.
+//! Searches every history of two processes that open a counter on several stores. The processes crash at any
+//! point, and leave requests behind that take effect late. No two stores may return the same number, and no
+//! store may start again from its first number.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,15 +9,15 @@ use super::*;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct World {
     stores: Vec<Option<Record>>,
-    /// How many times each store lost everything.
+    /// The number of times that each store lost everything.
     losses: Vec<u8>,
     openers: [Opener; 2],
     late: Vec<(usize, Request)>,
-    /// The stores that gave numbers, with the ID and the place under which they did.
+    /// The stores that returned numbers, each with the ID and the place in its record.
     gave: BTreeMap<usize, (String, u64, u64)>,
     versions: u64,
     crashes: u8,
-    /// How many stores may lose everything.
+    /// The number of stores that may lose everything.
     wipes: u8,
 }
 
@@ -142,7 +142,7 @@ impl Model {
                     return Err("two stores give one number");
                 }
             }
-            // A store's lost record would be created again from its first number.
+            // The store lost its record, and now starts again from its first number.
             if world.gave.insert(store, gives).is_some() && text.incarnation != "0" {
                 return Err("a store begins a second time");
             }
@@ -150,7 +150,7 @@ impl Model {
         Ok(())
     }
 
-    /// Returns true if one process ends up with the whole counter if nothing else happens.
+    /// Returns true if a single process can open the whole counter, provided that nothing else happens.
     fn finishes(&self, world: &World, list: &'static [usize]) -> bool {
         let mut world = world.clone();
         world.openers[0] = self.opener(list, &mut world.versions);
@@ -206,7 +206,7 @@ fn actions(world: &World) -> Vec<Action> {
     }
     actions.extend((0..world.late.len()).map(Action::Late));
     if world.wipes > 0 {
-        // Only stores that have given numbers are wiped: for others, a wipe is the same as a crash.
+        // Wipe only stores that have returned numbers. For the others, a wipe has the same effect as a crash.
         let given = |at: &usize| world.stores[*at].is_some() && world.gave.contains_key(at);
         actions.extend((0..world.stores.len()).filter(given).map(Action::Wipe));
     }
@@ -260,7 +260,7 @@ fn finds_a_fault(lists: [&'static [usize]; 2], limits: [u8; 2], without: Rule) {
 }
 
 const SAME: [&[usize]; 2] = [&[0, 1], &[0, 1]];
-/// If opened at the same instant on empty stores, these lists once repeated numbers.
+/// When two processes opened these lists at the same instant on empty stores, numbers once repeated.
 const LONGER: [&[usize]; 2] = [&[0, 1], &[0, 1, 2]];
 const TURNED: [&[usize]; 2] = [&[0, 1], &[1, 0]];
 const ONE_OF_TWO: [&[usize]; 2] = [&[0, 1], &[1]];
@@ -297,7 +297,7 @@ fn where_no_id_is_adopted_a_set_stays_incomplete() {
     finds_a_fault(SAME, [1, 0], Rule::AdoptsTheId);
 }
 
-/// The record is marked by a process that looked before the loss.
+/// A process that read the record before the loss marks the new one.
 #[test]
 fn where_what_was_made_after_a_loss_is_marked_it_begins_again() {
     finds_a_fault(SAME, [0, 1], Rule::MarksWhatStood);
@@ -308,14 +308,15 @@ fn where_what_is_lost_is_made_again_it_begins_again() {
     finds_a_fault(SAME, [0, 1], Rule::AbsentIsLost);
 }
 
-/// Without the rule, a process that looked before the others were done leaves a store out for good.
+/// Without the rule, a process that read a store too early, before the counter was complete, never uses that
+/// store.
 #[test]
 fn what_is_absent_is_read_again() {
     let has_left_out = |without| {
         let model = Model { without };
         let mut world = model.start(SAME, 0, 0);
-        // The second opener sees that the second store has nothing, and sees the first store after the
-        // counter is complete.
+        // The second opener reads the second store while it is empty, and the first store after the counter
+        // is complete.
         let Doing::Asking(place, request) = world.openers[1].doing.clone() else { panic!() };
         let of_first = carry_out(&mut world.stores[0].clone(), 0, &request);
         let mut late = world.openers[1].clone();

@@ -1,13 +1,14 @@
-//! Opens, raises and removes a counter on all of its stores.
+//! Opens, raises and removes a counter on all its stores.
 //!
-//! The first store decides: a record is created there, and then in the others, in order and under the same
-//! ID. None of these records is complete yet. When all of them exist, each is marked as complete. So two
-//! processes that open the counter with different lists of stores meet at one of the stores before either has
-//! numbers. A record that gives numbers is complete, and shows that all records once existed: if one is
-//! missing then, it is lost. A record is also lost if it is missing while one at a later place exists, since
-//! records are created and marked in order: the missing record may have been marked, and have given numbers,
-//! before it was lost. A mark names the versions of all records that existed, so that no record is marked
-//! that a slow process created after a loss.
+//! The first store decides the counter's ID. A process creates a record there, and then in the other stores,
+//! in order and with the same ID. At first, all of these records are incomplete. Once all of them exist, the
+//! process marks each as complete. So if two processes open the counter with different lists of stores, they
+//! meet at one of the stores before either has numbers. Numbers can be reserved only from complete records,
+//! and a complete record shows that all records once existed. If another record is missing, its store has
+//! lost it. A record is also lost if it is missing and a record at a later place exists, since processes
+//! create and mark records in order. The lost record may have been marked, and numbers reserved from it. A
+//! mark lists the versions of all records that existed at the time, so that a record that a slow process
+//! creates after a loss is not marked.
 
 #[cfg(test)]
 use super::Rule;
@@ -19,50 +20,50 @@ use super::{
 /// The purpose of a procedure on all stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Purpose {
-    /// Creates the counter if it does not exist. No number is below `start`.
+    /// Creates the counter if it does not exist, with `start` as its first number.
     Open { start: u64 },
-    /// Stops all numbers up to this one from being issued. If a store lost writes, numbers continue, and lost
-    /// records are created again.
+    /// Moves the counter above `number`. If a store lost writes, creates lost records again and lets numbers
+    /// continue.
     Raise { number: u64 },
-    /// Removes the counter. A store that is down keeps its record, so the counter is removed once all stores
-    /// have answered.
+    /// Removes the counter. This succeeds only if all stores answer, since a store that is down keeps its
+    /// record.
     Remove,
 }
 
 /// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Sends a request to this store.
+    /// Send a request to this store.
     Ask(usize, Request),
     Done,
 }
 
-/// The state of one store at the end.
+/// The state of one store at the end of a procedure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// The store gives numbers.
+    /// Numbers can be reserved from the store.
     Gives(Record, Text),
-    /// The store lost its record, and is left out until somebody raises the counter.
+    /// The store lost its record, and is not used until an operator raises the counter.
     Lost,
-    /// The store could not be reached. The others continue.
+    /// The store could not be reached. The other stores are still used.
     Down,
-    /// The store has no counter, or none yet.
+    /// The store does not have the counter, or not yet.
     None,
 }
 
-/// An attempt on all stores of a counter. If one fails, begin again: the next attempt finds how far this one
-/// got.
+/// An attempt on all of a counter's stores. If the attempt fails, start another, which continues where this
+/// one stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Procedure {
     purpose: Purpose,
-    /// Whether an earlier attempt wrote something and got no confirmation. Records that are already as wanted
-    /// are then written again.
+    /// Whether an earlier attempt wrote something and got no confirmation. If so, this attempt also writes
+    /// records that already have the wanted contents.
     is_again: bool,
     has_written: bool,
-    /// The counter's ID, if this procedure creates the counter.
+    /// The new counter's ID, if this procedure creates the counter.
     id: String,
     stores: Vec<One>,
-    /// How many answers have been received.
+    /// The number of answers received so far.
     pub(super) answers: u32,
     requests: u32,
     #[cfg(test)]
@@ -85,20 +86,20 @@ enum Seen {
     There { record: Option<(Record, Text)>, incarnation: String, is_under: bool, answer: u32 },
 }
 
-/// A store's contents, as judged together with the other stores' contents.
+/// A store's contents, interpreted together with the other stores' contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Has<'a> {
     Unknown,
     Down,
-    /// The store has nothing, or a tombstone.
+    /// The store has no record, or a tombstone.
     None(Option<&'a (Record, Text)>),
     Incomplete(&'a (Record, Text)),
     Complete(&'a (Record, Text)),
 }
 
 impl Procedure {
-    /// `groups` are the counter's groups in each of its stores. `is_again` means that an earlier attempt
-    /// [wrote](Self::has_written) something and failed.
+    /// Creates a procedure. `groups` has the counter's group in each store. `is_again` means that an earlier
+    /// attempt [wrote](Self::has_written) something and failed.
     pub(crate) fn new(purpose: Purpose, is_again: bool, groups: Vec<Group>, random: Random<'_>) -> Self {
         let one = |group| One { group, seen: Seen::NotAsked, is_done: false };
         Self {
@@ -114,7 +115,7 @@ impl Procedure {
         }
     }
 
-    /// Takes a store's answer, or the news that the store could not be reached.
+    /// Handles a store's answer, or `None` if the store could not be reached.
     pub(crate) fn answered(
         &mut self,
         at: usize,
@@ -161,12 +162,12 @@ impl Procedure {
         self.purpose
     }
 
-    /// Returns true if anything was written, or may have been.
+    /// Returns true if the procedure wrote something, or may have.
     pub(crate) const fn has_written(&self) -> bool {
         self.has_written
     }
 
-    /// Returns what may be done with a store.
+    /// Returns a store's state.
     pub(crate) fn standing(&self, at: usize) -> Standing {
         let gives = |(record, text): &(Record, Text)| {
             if text.place() == self.place(at) {
@@ -192,11 +193,11 @@ impl Procedure {
         for (at, has) in self.all() {
             match has {
                 Has::Complete((_, text)) => self.check(at, text, &of.id)?,
-                // Somebody was about to mark this record.
+                // Another process is marking the set, and has not marked this record yet.
                 Has::Incomplete((record, text)) if text.id == of.id && self.has_stood(at, record, of) => {
                     return Ok(self.mark(at, record, text, of.stood.clone(), random));
                 }
-                // The record may have been created since.
+                // The record may have been created since the store was read.
                 Has::None(_) if self.shown(at) < shown && self.has_rule_to_read_again() => {
                     return Ok(self.reads(at));
                 }
@@ -210,7 +211,7 @@ impl Procedure {
         Ok(Step::Done)
     }
 
-    /// Creates the counter if there is no complete record.
+    /// Creates the counter, since there is no complete record.
     fn make(&self, start: u64, random: Random<'_>) -> Result<Step, Refusal> {
         let found = || self.all().filter_map(|(at, has)| has.incomplete().map(|(_, text)| (at, text)));
         let id = found().next().map_or(&self.id, |(_, text)| &text.id);
@@ -236,7 +237,7 @@ impl Procedure {
     fn make_one(&self, at: usize, id: &str, start: u64, random: Random<'_>) -> Step {
         let place = self.place(at);
         let mut text = Text::new(id.to_owned(), place, self.incarnation(at));
-        // A single store does not wait for others.
+        // A single store does not have to wait for others.
         text.complete = place.count == 1;
         let tombstone = self.all().nth(at).and_then(|(_, has)| has.tombstone());
         if let Some((_, before)) = tombstone {
@@ -245,7 +246,7 @@ impl Procedure {
                 text.remove(&before.id);
             }
         }
-        // With this, the store's first number is the lowest at its place that is not below the start.
+        // The store's first number must be the lowest at its place that is not below the start.
         let lowest = if place.index == 0 { place.count } else { place.index };
         let number = rounded_up(start.saturating_sub(lowest), place).unwrap_or(limit(place));
         self.writes(at, tombstone.map(|(record, _)| record.version), number, &text, random)
@@ -256,14 +257,14 @@ impl Procedure {
         self.writes(at, Some(record.version), record.number, &text, random)
     }
 
-    /// Returns the text of [`Text::stood`] for the records as they were seen.
+    /// Returns the value for [`Text::stood`], from the records as they were read.
     fn versions(&self) -> Vec<String> {
         let version =
             |(_, has): (usize, Has<'_>)| has.incomplete().map(|(record, _)| record.version.to_string());
         self.all().map(|has| version(has).unwrap_or_default()).collect()
     }
 
-    /// Returns true if this record existed when another one was marked as complete.
+    /// Returns true if this record existed when the record of `marked` was marked as complete.
     #[cfg_attr(not(test), allow(clippy::unused_self))]
     fn has_stood(&self, at: usize, record: &Record, marked: &Text) -> bool {
         #[cfg(test)]
@@ -282,7 +283,7 @@ impl Procedure {
         for (at, has) in self.all() {
             match has {
                 Has::Complete((_, text)) => self.check(at, text, &of.id)?,
-                // An incomplete record gives way to a complete set.
+                // If the set is complete, incomplete records are overwritten, whatever their ID.
                 Has::Incomplete((_, text)) if !of.complete => self.check(at, text, &of.id)?,
                 _ => {}
             }
@@ -293,7 +294,8 @@ impl Procedure {
                 continue;
             }
             let place = self.place(at);
-            // If the highest number is not a multiple of the number of stores, no store has the last numbers.
+            // If the highest number is not a multiple of the number of stores, the last numbers cannot be
+            // issued.
             let wanted = rounded_up(number, place).unwrap_or(limit(place));
             let incarnation = self.incarnation(at);
             let (expected, number, mut text) = match has {
@@ -319,7 +321,7 @@ impl Procedure {
                     let mut text = Text::new(of.id.clone(), place, incarnation.clone());
                     text.turn_over(&incarnation, wanted.saturating_add(1));
                     text.removed = before.map(|(_, text)| text.removed.clone()).unwrap_or_default();
-                    // The incomplete record's start may be higher.
+                    // The incomplete record may have a higher start.
                     let number = other.incomplete().map_or(wanted, |(record, _)| record.number.max(wanted));
                     (before.map(|(record, _)| record.version), number, text)
                 }
@@ -331,10 +333,10 @@ impl Procedure {
         Ok(Step::Done)
     }
 
-    /// Removes the records in order, since a process that marks the set as complete also begins with the
-    /// first.
+    /// Removes the records in order, since a process that marks the set as complete also starts with the
+    /// first record.
     fn remove(&self, random: Random<'_>) -> Result<Step, Refusal> {
-        // A tombstone in one store names the counter that others still have.
+        // A record may remain in one store although another store has the tombstone for its counter.
         let named =
             self.all().find_map(|(at, has)| Some((at, has.tombstone().filter(|it| !it.1.is_tombstone())?)));
         let complete = self.complete();
@@ -345,14 +347,15 @@ impl Procedure {
                 }
             }
         } else {
-            // If the record belongs to another list, it may be complete in a store that is not asked.
+            // If a record belongs to another list, the counter may be complete on a store that is not in this
+            // list.
             for (at, has) in self.all() {
                 if let Has::Incomplete((_, text)) = has {
                     self.check(at, text, &text.id)?;
                 }
             }
             if !self.stores.iter().any(|one| one.is_done) {
-                // A record that is incomplete here may be complete in a store that cannot be reached.
+                // The counter may be complete on a store that cannot be reached.
                 self.check_reachable()?;
             }
         }
@@ -367,7 +370,7 @@ impl Procedure {
         Ok(self.writes(at, Some(record.version), record.number, &text, random))
     }
 
-    /// Ends a removal once none of the stores that answered has the counter any more.
+    /// Ends a removal, once the counter is gone from all stores that answered.
     fn removed(&self) -> Result<Step, Refusal> {
         for (at, (one, (_, has))) in self.stores.iter().zip(self.all()).enumerate() {
             if let (false, true, Some((record, _))) = (one.is_done, self.is_again, has.tombstone()) {
@@ -377,7 +380,7 @@ impl Procedure {
         if !self.stores.iter().any(|one| one.is_done) {
             return Err(Refusal::NotThere);
         }
-        // Processes that reach the unreachable store would continue there.
+        // If another process can reach a store that this process cannot, it would continue there.
         self.check_reachable()?;
         Ok(Step::Done)
     }
@@ -427,7 +430,7 @@ impl Procedure {
         }
     }
 
-    /// Returns the number of the answer that showed a store's contents.
+    /// Returns the position, among all answers, of the answer that showed a store's contents.
     fn shown(&self, at: usize) -> u32 {
         match self.stores.get(at).map(|one| &one.seen) {
             Some(Seen::There { answer, .. }) => *answer,
@@ -435,7 +438,7 @@ impl Procedure {
         }
     }
 
-    /// Returns a complete record and its store: the one that was seen first.
+    /// Returns the complete record that was read first, and its store.
     fn complete(&self) -> Option<(usize, &(Record, Text))> {
         let complete = self.all().filter_map(|(at, has)| match has {
             Has::Complete(it) => Some((at, it)),
@@ -459,7 +462,8 @@ impl Procedure {
         }
     }
 
-    /// Returns true if the counter is removed. A tombstone in any store removes the counter in all stores.
+    /// Returns true if any store has a tombstone for the counter. Such a tombstone removes the counter from
+    /// all stores.
     fn is_removed(&self, id: &str) -> bool {
         self.stores.iter().any(|one| match &one.seen {
             Seen::There { record: Some((_, text)), .. } => text.has_removed(id),

@@ -1,20 +1,21 @@
-//! Measures how fast a counter advances, as one process sees it.
+//! Measures how fast a counter advances, from one process's checks.
 
 use super::Text;
 
 const MINUTE_MS: u64 = 60_000;
 
-/// The checks of the last minute, as long as numbers were only handed out and given back.
+/// The checks in the last minute. The list starts over if the number is moved other than by reserving and
+/// giving back.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Looks {
     incarnation: String,
     raised: u64,
-    /// The time of each check, and the record's number.
+    /// The time of each check, and the record's number at that time.
     of: Vec<(u64, u64)>,
 }
 
 impl Looks {
-    /// Adds a check. Returns the record's new `skip`, if that is larger than its present one.
+    /// Adds a check. Returns the record's new `skip`, if that is larger than the present `skip`.
     pub(super) fn saw(&mut self, number: u64, text: &Text, elapsed_ms: u64) -> Option<u64> {
         if (&self.incarnation, self.raised) != (&text.incarnation, text.raised) {
             self.of.clear();
@@ -34,7 +35,7 @@ impl Looks {
     }
 }
 
-/// Rounds up by at most an eighth, so that a slowly rising rate seldom changes the record.
+/// Rounds up by at most an eighth, so that the record seldom changes while the rate rises slowly.
 fn rounded_up(skip: u64) -> u64 {
     let unit = (skip / 8).checked_next_power_of_two().map_or(1, |it| it / 2).max(1);
     skip.checked_next_multiple_of(unit).unwrap_or(skip)
@@ -66,7 +67,7 @@ mod tests {
         assert_eq!(looks.saw(10, &text(), 0), None);
         assert_eq!(looks.saw(1_000, &Text { raised: 1, ..text() }, 3_000), None);
         assert_eq!(looks.saw(1_001, &Text { raised: 1, incarnation: "b".into(), ..text() }, 6_000), None);
-        // Numbers that are given back do not count either.
+        // Numbers that were given back do not count either.
         assert_eq!(looks.saw(900, &Text { raised: 1, incarnation: "b".into(), ..text() }, 9_000), None);
     }
 

@@ -1,10 +1,10 @@
-//! Histories of one store and of several, one request after the other.
+//! Tests histories on one store and on several, one request after the other.
 
 use super::*;
 use crate::counter::segments::Run;
 use crate::records::{Kind, MemoryStore};
 
-/// A store that forgets on command.
+/// A store that loses writes when a test says so.
 #[derive(Debug, Clone)]
 struct Fake {
     record: Option<Record>,
@@ -86,7 +86,7 @@ fn group() -> Group {
     Group { namespace: "n".into(), kind: Kind::Counter, name: "orders".into() }
 }
 
-/// Runs a procedure on these stores. Stores that are down have the incarnation "".
+/// Runs a procedure on these stores. A store whose incarnation is "" is down.
 fn all(stores: &mut [&mut Fake], purpose: Purpose) -> Result<Vec<Option<Source>>, Refusal> {
     let mut version = stores[0].version() << 8;
     let mut random = || {
@@ -106,7 +106,7 @@ fn all(stores: &mut [&mut Fake], purpose: Purpose) -> Result<Vec<Option<Source>>
     Ok((0..stores.len()).map(source).collect())
 }
 
-/// Repeats a failed attempt, and returns how many writes it makes.
+/// Repeats a failed attempt, and returns the number of its writes.
 fn all_again(stores: &mut [&mut Fake], purpose: Purpose) -> Result<usize, Refusal> {
     let mut random = || 1 << 40;
     let mut procedure = Procedure::new(purpose, true, vec![group(); stores.len()], &mut random);
@@ -162,14 +162,14 @@ fn each_store_gives_the_numbers_of_its_place() {
     assert_eq!(first.reserve(&mut even, 3), Ok((2, 6)));
     assert_eq!(second.reserve(&mut odd, 3), Ok((1, 5)));
     assert_eq!(second.reserve(&mut odd, 1), Ok((7, 7)));
-    // Another process finds both records, and creates neither again.
+    // Another process finds both records, and does not create them again.
     assert!(
         all(&mut [&mut first, &mut second], Purpose::Open { start: 1 }).unwrap().iter().all(Option::is_some)
     );
     let other = all(&mut [&mut first], Purpose::Open { start: 1 });
     let (found, wanted) = (Place { index: 0, count: 2 }, Place::ONLY);
     assert_eq!(other.err(), Some(Refusal::OtherPlace { at: 0, found, wanted }));
-    // A store that is down is left out, and so is a store that lost its record, until the counter is raised.
+    // A store that is down is not used. A store that lost its record is not used until the counter is raised.
     second.incarnation = "";
     let sources = all(&mut [&mut first, &mut second], Purpose::Open { start: 1 }).unwrap();
     assert!(sources[0].is_some() && sources[1].is_none());
@@ -198,7 +198,7 @@ fn a_store_that_is_down_at_first_means_no_numbers() {
     assert!(all(&mut [&mut first, &mut second], open).unwrap().iter().all(Option::is_some));
 }
 
-/// The first store had already given numbers, and its record was lost before the second was marked.
+/// The first store had already returned numbers, and lost its record before the second record was marked.
 #[test]
 fn a_record_that_is_lost_while_others_are_incomplete() {
     let (mut first, mut second) = (Fake::new(), Fake::new());
@@ -212,8 +212,8 @@ fn a_record_that_is_lost_while_others_are_incomplete() {
     assert_eq!(second.reserve(sources[1].as_mut().unwrap(), 1), Ok((101, 101)));
 }
 
-/// A process crashed before it marked the first record. Under another list, a raise would create another
-/// counter.
+/// A process crashed before it marked the first record. If the list is different, a raise would create
+/// another counter.
 #[test]
 fn an_incomplete_record_is_raised_and_removed_at_its_place() {
     let place = Place { index: 0, count: 2 };
@@ -229,14 +229,14 @@ fn an_incomplete_record_is_raised_and_removed_at_its_place() {
         all(&mut [&mut first, &mut second], purpose).unwrap();
         assert_ne!(first.record, incomplete(&text));
     }
-    // The two records were created separately.
+    // The two records belong to different counters.
     let mut first = Fake { record: incomplete(&text), ..Fake::new() };
     (text.id, text.index) = ("y".into(), 1);
     let mut second = Fake { record: incomplete(&text), ..Fake::new() };
     let done = all(&mut [&mut first, &mut second], raise);
     let refused = Refusal::OtherId { at: 1, found: "y".into(), wanted: "x".into() };
     assert_eq!((done.err(), &second.record), (Some(refused), &incomplete(&text)));
-    // The incomplete record gives way to a complete set.
+    // Since the first record is complete, the incomplete one is overwritten.
     (text.id, text.index, text.complete) = ("x".into(), 0, true);
     first.record = incomplete(&text);
     let mut sources = all(&mut [&mut first, &mut second], raise).unwrap();
@@ -293,7 +293,8 @@ fn a_lost_reply_skips_nothing() {
     lost(&mut store, &mut source);
     // A check finds the numbers, too.
     assert_eq!(store.go(&mut source, LOOK).unwrap().map(|run| (run.first, run.last())), Some((1_001, 2_000)));
-    // If others made the outcome unknown, the reserve gives nothing, and the next reserve is small.
+    // If another process's reserve hides the outcome, no numbers are recovered, and the next reserve is
+    // small.
     lost(&mut store, &mut source);
     let mut another = store.open();
     assert_eq!(store.reserve(&mut another, 1), Ok((3_001, 3_001)));
@@ -304,7 +305,7 @@ fn a_lost_reply_skips_nothing() {
     assert_eq!(store.reserve(&mut source, 1_000), Ok((5_102, 5_201)));
 }
 
-/// The store lost one write: A had 201 to 300 in hand, and B got the same numbers.
+/// The store lost one write. A had fetched 201 to 300, and B got the same numbers.
 #[test]
 fn one_lost_write_repeats_nothing() {
     let mut store = Fake::new();
@@ -347,8 +348,8 @@ fn one_that_comes_late_drops_what_it_has() {
     assert!(!a.has_dropped() && !b.has_dropped());
 }
 
-/// Only a lower number shows the loss, and only to a process that had a higher number. This process marks the
-/// record for the others.
+/// Only a lower number shows the loss, and only a process that had a higher number can notice. This process
+/// marks the record, so that the others notice too.
 #[test]
 fn a_loss_without_a_trace() {
     for without in [None, Some(Rule::MarksALossWithoutATrace)] {
@@ -385,7 +386,7 @@ fn a_record_that_is_gone_is_made_again_above() {
     assert_eq!((store.number(), store.text().incarnation.as_str()), (100, ""));
     store.elapsed_ms = 9_000;
     assert_eq!(store.reserve(&mut a, 100), Ok((101, 200)));
-    // A new counter was created meanwhile.
+    // In the meantime, a new counter was created.
     store.record = None;
     let mut b = store.open();
     assert_eq!(store.reserve(&mut b, 50), Ok((1, 50)));
@@ -454,14 +455,14 @@ fn what_is_removed_ends_those_that_use_it() {
     assert_eq!(first.reserve(&mut a, 1), Err(Refusal::Removed));
     let gone = all(&mut [&mut first, &mut second], Purpose::Remove);
     assert_eq!(gone.err(), Some(Refusal::NotThere));
-    // If a reply was lost, or too few replicas confirmed, the record is written again.
+    // If a reply was lost or too few replicas confirmed the write, the record is written again.
     let again = all_again(&mut [&mut first, &mut second], Purpose::Remove);
     assert_eq!(again.unwrap(), 2);
-    // A new counter with another place follows, and the process still knows of the removal.
+    // Even after a new counter with another place was created, the process learns of the removal.
     let mut again = first.open();
     assert_eq!(first.reserve(&mut again, 1), Ok((1, 1)));
     assert_eq!(first.go(&mut a, LOOK), Err(Refusal::Removed));
-    // Incomplete records are removed only if nobody may have completed them.
+    // Incomplete records are removed only if no process can have completed them.
     let mut third = Fake { incarnation: "", ..Fake::new() };
     let mut text = Text::new("x".into(), Place { index: 0, count: 2 }, "a".into());
     second.record = Some(Record { version: 5, number: 0, text: text.write() });
@@ -474,7 +475,7 @@ fn what_is_removed_ends_those_that_use_it() {
     all(&mut [&mut second, &mut third], Purpose::Remove).unwrap();
 }
 
-/// Processes that reach the store that is down would continue.
+/// If a store is down for this process, other processes may still reach it and would continue there.
 #[test]
 fn it_is_not_removed_while_a_store_is_down() {
     let (mut first, mut second) = (Fake::new(), Fake::new());
@@ -489,7 +490,7 @@ fn it_is_not_removed_while_a_store_is_down() {
     assert_eq!(all(&mut [&mut first, &mut second], Purpose::Remove).err(), Some(Refusal::NotThere));
 }
 
-/// A record that is high enough says nothing about the replicas that must have it.
+/// Even if a record is high enough, the replicas may not have it.
 #[test]
 fn a_raise_that_was_not_confirmed_is_written_again() {
     let mut store = Fake::new();
@@ -503,8 +504,8 @@ fn a_raise_that_was_not_confirmed_is_written_again() {
     assert_eq!(store.record, before);
 }
 
-/// Two servers take turns. Processes that got numbers from the second must not continue with the first as if
-/// nothing had happened.
+/// Two servers take turns. If a process got numbers from the second, it must notice a loss when the first is
+/// back.
 #[test]
 fn a_store_that_comes_back_to_what_it_was() {
     for sees_the_turn_over in [false, true] {
@@ -547,7 +548,7 @@ fn the_end_of_the_numbers() {
     assert_eq!(store.number(), last);
 }
 
-/// 2^63-1 would belong to the second store, in a record with a higher number.
+/// The second store would have 2^63-1, but its record would need a higher number.
 #[test]
 fn the_end_of_the_numbers_of_two_stores() {
     let last = Record::LAST_NUMBER;
@@ -567,7 +568,7 @@ fn the_end_of_the_numbers_of_two_stores() {
     assert_eq!(given(last, None), (end.clone(), end.clone()));
     assert_eq!(given(last - 1, None), (Ok((last - 1, last - 1)), end));
     assert_eq!(given(last - 2, None), (Ok((last - 1, last - 1)), Ok((last - 2, last - 2))));
-    // The first number is the start, whichever store gives it.
+    // The first number is the start, whichever store returns it.
     for start in 1..9 {
         let (even, odd) = given(start, None);
         assert_eq!(even.unwrap().0.min(odd.unwrap().0), start);
@@ -588,7 +589,7 @@ fn a_text_that_is_not_known_is_refused() {
         assert!(matches!(Text::read(&text), Err(Refusal::Unreadable { .. })), "{text}");
     }
     assert!(Text::read("").is_err());
-    // A record names eight turn-overs. What happened before those is unknown.
+    // A record has eight turn-overs. A process cannot know about earlier ones.
     let mut late = good.clone();
     (0..8).for_each(|at| late.turn_over("b", 100 + at));
     assert!(!late.repeats(&late.clone(), 500) && late.repeats(&good, 100));

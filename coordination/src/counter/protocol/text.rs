@@ -8,47 +8,51 @@ use crate::store::Place;
 
 /// The format of the text.
 const FORMAT: u32 = 1;
-/// How many turn-overs, and how many removed counters, a text names at most.
+/// The largest number of turn-overs, and of removed counters, in a text.
 const MAX_NAMED: usize = 8;
 
-/// The parts of a counter's record besides its number. It changes only by `write`, since `add` compares it.
+/// The text of a counter's record: everything except the number. Only a `write` changes the text, since an
+/// `add` compares it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Text {
     pub(super) format: u32,
-    /// A random ID, new for each counter that is created under a name.
+    /// A random ID. Each new counter gets another one, even under the same name.
     pub(crate) id: String,
     pub(super) index: u64,
     pub(super) count: u64,
-    /// Whether all stores of the counter have its record. Only then does this store give numbers.
+    /// Whether all of the counter's stores have its record. Until then, numbers cannot be reserved from this
+    /// store.
     pub(crate) complete: bool,
-    /// The versions of the records in all stores when the first one was marked as complete. No other record
-    /// is marked, since it was created after a loss.
+    /// The versions that the records in all stores had when the first record was marked as complete. A record
+    /// with another version must not be marked, since it was created after a loss.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) stood: Vec<String>,
-    /// The incarnation under which the store gives numbers. A store's incarnation is never empty.
+    /// Numbers may be reserved while the store has this incarnation. A store's incarnation is never empty, so
+    /// an empty value here stops all reserves.
     pub(crate) incarnation: String,
-    /// How many numbers are skipped after a loss.
+    /// The count of numbers to skip after a loss.
     #[serde(with = "decimal")]
     pub(crate) skip: u64,
-    /// How many times the number was moved other than by handing out or giving back.
+    /// The number of times that the record's number was moved, other than by reserving and giving back.
     pub(crate) raised: u64,
-    /// The last turn-overs, in order.
+    /// The last turn-overs, oldest first.
     pub(crate) turn_overs: Vec<TurnOver>,
-    /// The last removed counters with this name. If the record's own ID is among them, the record is a
-    /// tombstone.
+    /// The IDs of the last removed counters with this name. If they include the record's own ID, the record
+    /// is a tombstone.
     pub(crate) removed: Vec<String>,
 }
 
-/// A change of incarnation, under which numbers continue after a loss.
+/// A change to a new incarnation, under which numbers continue after a loss.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct TurnOver {
     pub(crate) incarnation: String,
-    /// Before this turn-over, no number from `first` on was issued.
+    /// Numbers continue from `first`. If a process was given a number from `first` on before this turn-over,
+    /// numbers may repeat.
     #[serde(with = "decimal")]
     pub(crate) first: u64,
 }
 
-/// Numbers are stored as texts, since many tools have no whole numbers above 2^53.
+/// Stores numbers as strings, since many tools cannot represent integers above 2^53.
 mod decimal {
     use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
 
@@ -82,7 +86,7 @@ impl Text {
     }
 
     pub(crate) fn write(&self) -> String {
-        // None of the parts can fail to be written.
+        // Serialization cannot fail for these types.
         serde_json::to_string(self).unwrap_or_default()
     }
 
@@ -125,12 +129,12 @@ impl Text {
         keep_last(&mut self.removed);
     }
 
-    /// Returns true if numbers may be given under this incarnation.
+    /// Returns true if numbers may be reserved while the store has this incarnation.
     pub(crate) fn is_under(&self, incarnation: &str, kept_all: super::KeptAll<'_>) -> bool {
         !self.incarnation.is_empty() && kept_all(&self.incarnation, incarnation)
     }
 
-    /// Notes that numbers from `first` on are given under this incarnation.
+    /// Continues from `first` under this incarnation.
     pub(crate) fn turn_over(&mut self, incarnation: &str, first: u64) {
         self.complete = true;
         self.raised += 1;
@@ -139,8 +143,9 @@ impl Text {
         keep_last(&mut self.turn_overs);
     }
 
-    /// Returns true if others may have been given a number up to `highest`, since a process that had these
-    /// numbers last saw `known`. The first turn-over that the process missed decides.
+    /// For a process that got numbers up to `highest` and last saw the text `known`: returns true if other
+    /// processes may have been given the same numbers since. The first turn-over that the process missed
+    /// decides this.
     pub(crate) fn repeats(&self, known: &Self, highest: u64) -> bool {
         if self.id != known.id {
             return true;
@@ -148,7 +153,7 @@ impl Text {
         let missed = self.turn_overs.iter().position(|it| !known.turn_overs.contains(it));
         match missed.and_then(|at| Some((at, self.turn_overs.get(at)?))) {
             None => false,
-            // The record no longer names the earlier turn-overs.
+            // The process may have missed earlier turn-overs, which the record no longer has.
             Some((0, _)) if self.turn_overs.len() == MAX_NAMED => true,
             Some((_, turn_over)) => turn_over.first <= highest,
         }
