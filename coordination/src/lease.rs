@@ -1,18 +1,20 @@
 //! The lease protocol, shared by all stores.
 //!
-//! A holder issues only in ticks from the bound that it found, or from the fence, up to the bound that it
-//! wrote, and every record is changed by compare-and-set. The ticks of successive holders are therefore
-//! disjoint, whatever clocks, pauses and the network do, as long as the store loses no write that it
-//! acknowledged. The fence is for a store that lost one.
+//! A holder's ticks start at the bound in the node's record, or at the fence if the fence is higher. They end
+//! at the bound that the holder wrote. Every change to a record is a compare-and-set. Successive holders
+//! therefore never issue in the same tick, regardless of clocks, pauses and the network, as long as the store
+//! keeps every write that it acknowledged. If the store loses such a write, the fence keeps the ticks
+//! disjoint.
 //!
-//! [`Acquisition`], [`Renewal`] and [`Release`] decide what to request from a store and what its replies
-//! mean. They do no I/O, so the model checker and the simulation run the same code as a process. [`acquire`],
-//! [`renew`] and [`release`] send their requests and receive the replies.
+//! [`Acquisition`], [`Renewal`] and [`Release`] choose the requests to the store and interpret its replies.
+//! They do no I/O, so the model checker and the simulation run the same code as a process. [`acquire`],
+//! [`renew`] and [`release`] send the requests and receive the replies.
 //!
-//! There are two clocks, the store's and this machine's, and either may be wrong. Bounds and expiries count
-//! from the lower clock ([`Received::low_ms`]), and fences and rejoining from the higher clock
-//! ([`Received::high_ms`]). Between answers, the store's time is taken to be the time in the last answer plus
-//! the time since. This estimate is never too high, and a bound that is too low only ends earlier.
+//! The protocol uses two clocks, the store's and this machine's, and either may be wrong. It computes bounds
+//! and expiries from the lower clock ([`Received::low_ms`]), and fences and the deadline for rejoining from
+//! the higher clock ([`Received::high_ms`]). Between answers, a process estimates the store's time as the
+//! time in the last answer plus the time that has elapsed since. This estimate is never too high. If it is
+//! too low, the bound only ends earlier.
 
 #![allow(clippy::similar_names, reason = "a lease is held, and a space has a head")]
 
@@ -40,13 +42,14 @@ pub(crate) use records::{HEAD, Head, Node, Why};
 pub(crate) use release::Release;
 pub(crate) use renew::{Renewal, Renewed};
 
-/// How many requests one attempt to acquire, renew or release sends before it gives up.
+/// The maximum number of requests in one attempt to acquire, renew or release a lease.
 const MAX_REQUESTS: u32 = 24;
 
-/// The prefix that the names of the other records have in a group of sequences.
+/// In a group of sequences, the name of each record that does not belong to the lease starts with this
+/// prefix.
 pub(crate) const SECTION: &str = "section-";
 
-/// How many replaced heads a process remembers.
+/// The maximum number of replaced heads that a process remembers.
 const MAX_BEFORE: usize = 16;
 
 /// A process's requirements for a lease.
@@ -57,28 +60,29 @@ pub(crate) struct Terms {
     pub(crate) space: Space,
     pub(crate) nodes: Nodes,
     pub(crate) ttl_ms: u64,
-    /// How far past the present a bound may lie: `ttl_ms` plus `max_ahead_ms`.
+    /// The largest distance of a bound from the present: `ttl_ms` plus `max_ahead_ms`.
     pub(crate) lead_ms: u64,
     pub(crate) clock_difference_ms: u64,
-    /// Whether the address sets no difference, so that a smaller one of the space applies.
+    /// True if the address sets no difference. In that case, the space's difference applies if it is smaller.
     pub(crate) is_difference_default: bool,
     pub(crate) label: String,
-    /// Whether somebody declares that this store was never used before.
+    /// True if somebody declares that this store was never used before.
     pub(crate) is_init: bool,
 }
 
 impl Terms {
-    /// Returns how far past the present a bound lies in a space with this head.
+    /// Returns how far into the future a bound in this space may lie.
     fn lead_ms(&self, head: &Head) -> u64 {
         self.lead_ms.min(head.lead_ms)
     }
 
-    /// Returns how far this machine's clock may be from the store's in a space with this head.
+    /// Returns the largest allowed difference between this machine's clock and the store's clock in this
+    /// space.
     fn difference_ms(&self, head: &Head) -> u64 {
         self.clock_difference_ms.min(head.difference_ms)
     }
 
-    /// Returns how far past the present a lease expires in a space with this head.
+    /// Returns how far into the future a lease in this space may expire.
     fn ttl_ms(&self, head: &Head) -> u64 {
         self.ttl_ms.min(head.lead_ms)
     }
@@ -93,8 +97,8 @@ pub(crate) fn group(space: &Space) -> Group {
 pub(crate) trait Time {
     /// Returns the Unix time.
     fn wall_ms(&self) -> i64;
-    /// Returns the time since an arbitrary start. It never goes back, and includes the time that the machine
-    /// sleeps.
+    /// Returns the time since an arbitrary start. This clock never goes back, and keeps running while the
+    /// machine sleeps.
     fn elapsed_ms(&self) -> u64;
 }
 
@@ -106,25 +110,26 @@ pub(crate) fn draw(random: Random<'_>) -> u64 {
     (random() >> 1).max(1)
 }
 
-/// A lease of a node. Its acquisition counted: the store acknowledged it under the incarnation that the head
-/// names.
+/// A lease of a node. The store acknowledged the acquisition under the incarnation that the head names, so
+/// the acquisition counts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Held {
     pub(crate) node: u64,
     pub(crate) token: u64,
-    /// The first tick in which the holder may issue. May be ahead of the clock.
+    /// The first tick in which the holder may issue. This tick may be ahead of the clock.
     pub(crate) start: u64,
     /// The holder issues below this tick.
     pub(crate) reserved_until: u64,
-    /// When the lease expires, by the lower clock. `since_ms` is by the same clock.
+    /// The time when the lease expires, by the lower clock. `since_ms` is a time of the same clock.
     pub(crate) expires_ms: u64,
     pub(crate) since_ms: u64,
     pub(crate) store_time: StoreTime,
     /// The space's head when the lease was last written, and earlier heads.
     pub(crate) known: Known,
-    /// The higher clock when the store answered the last write that counted.
+    /// The reading of the higher clock when the store answered the last write that counted.
     high_ms: u64,
-    /// The record after the last write that counted, and the version that the acquisition replaced.
+    /// The version and the bound in the last write that counted, and the version that the acquisition
+    /// replaced.
     version: u64,
     written_until: u64,
     replaced: Option<u64>,
@@ -133,30 +138,30 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Returns a time during which nobody else can have the node, counted from the moment when the last
-    /// renewal was sent.
+    /// Returns how long nobody else can hold the node, counted from the moment when this process sent the
+    /// last renewal.
     pub(crate) const fn is_alone_for_ms(&self) -> u64 {
         let from_ms = self.high_ms.saturating_add(self.known.head.difference_ms);
         self.expires_ms.saturating_sub(from_ms)
     }
 
-    /// Returns the space's lead if it is smaller than this process's lead, and so replaces it.
+    /// Returns the space's lead if it is smaller than this process's lead and therefore replaces it.
     pub(crate) fn smaller_lead_ms(&self, terms: &Terms) -> Option<u64> {
         Some(self.known.head.lead_ms).filter(|&lead_ms| lead_ms < terms.lead_ms)
     }
 
-    /// Returns the version of the lease's record, for writes that the record guards. `None` while a renewal
-    /// may have taken effect.
+    /// Returns the version of the lease's record, for writes that use this record as their guard. Returns
+    /// `None` while a renewal may have taken effect.
     pub(crate) fn version(&self) -> Option<u64> {
         self.sent.is_none().then_some(self.version)
     }
 
-    /// Returns how long a lease lasts in this space. The keeper renews it after a third of that time.
+    /// Returns how long a lease in this space lasts. The keeper renews the lease after a third of that time.
     pub(crate) fn ttl_ms(&self, terms: &Terms) -> u64 {
         terms.ttl_ms(&self.known.head)
     }
 
-    /// Notes a write that counted.
+    /// Updates the lease after a write that counted.
     fn written(&mut self, sent: &Sent, received: &Received) {
         self.version = sent.new.version;
         self.reserved_until = sent.new.reserved_until;
@@ -169,7 +174,7 @@ impl Held {
     }
 }
 
-/// A node's record that was sent and may have been written.
+/// A write of a node's record. The process has sent it, and it may have taken effect.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Sent {
     under: Head,
@@ -178,7 +183,7 @@ struct Sent {
     new: Node,
     /// The first tick of the lease.
     start: u64,
-    /// The present, as the write assumed it.
+    /// The current time that the write was based on.
     assumed_ms: u64,
 }
 
@@ -193,7 +198,7 @@ impl Sent {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Known {
     pub(crate) head: Head,
-    /// The versions of replaced heads: a store that shows one of them has lost writes.
+    /// The versions of heads that were replaced. A store that shows one of them has lost writes.
     before: Vec<u64>,
 }
 
@@ -228,29 +233,31 @@ impl StoreTime {
     }
 }
 
-/// Why a process has no lease, or no longer has one.
+/// The reason why a process has no lease, or has lost its lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Store(StoreError),
-    /// A record of the space cannot be read: another version of Polyflake or another program wrote it.
+    /// A record of the space is unreadable, because another version of Polyflake or another program wrote it.
     Unreadable(String),
-    /// Each of the `nodes` that the process may choose from is leased or in use.
+    /// Every node that the process may choose is leased or in use. `nodes` is the number of these nodes.
     NoneFree {
         nodes: u64,
         first: Option<FreesFirst>,
     },
-    /// Nobody can acquire a lease before this time has passed.
+    /// Nobody can acquire a lease until this much time has passed.
     Fenced {
         in_ms: u64,
         why: Why,
     },
     ClockDiffers(ClockDiffers),
-    /// The space has a smaller `clock_difference`, so its fences would come too early for this process.
+    /// The space's `clock_difference` is smaller than this process's, so the space's fences could be too low
+    /// for this process.
     DifferenceTooLarge {
         difference_ms: u64,
         of_space_ms: u64,
     },
-    /// Others were faster each time, or the store's answers kept changing. The process can try later.
+    /// Other processes were faster each time, or the store's answers kept changing. The process can try again
+    /// later.
     Contended,
 }
 
@@ -263,7 +270,7 @@ pub(crate) struct FreesFirst {
     pub(crate) in_ms: u64,
 }
 
-/// The local clock differs too much from the store's.
+/// A difference between the local clock and the store's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(clippy::struct_field_names, reason = "the unit")]
 pub(crate) struct ClockDiffers {
@@ -275,7 +282,7 @@ pub(crate) struct ClockDiffers {
 /// A request to the store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Request {
-    /// Reads the head and these nodes, or all nodes if there are no names.
+    /// Reads the head and these nodes, or the head and all nodes if `None`.
     Read(Option<Vec<u64>>),
     PutHead {
         expected: Option<u64>,
@@ -297,10 +304,10 @@ pub(crate) enum Reply {
         head: Option<Head>,
         nodes: Vec<(u64, Node)>,
     },
-    /// Whether the head was written.
+    /// True if the head was written.
     Head(bool),
     Written,
-    /// Nothing was written, because the store has these records.
+    /// Nothing was written, because the store has these records instead of the expected ones.
     Found {
         head: Option<Head>,
         record: Option<Node>,
@@ -313,8 +320,8 @@ pub(crate) struct Received {
     pub(crate) reply: Reply,
     pub(crate) now_ms: u64,
     pub(crate) incarnation: String,
-    /// Whether the store has lost nothing since it received a certain head: the one that the reply shows, or
-    /// the one that guarded the write.
+    /// True if the store has lost nothing since it received the head that the reply shows or that guarded the
+    /// write.
     pub(crate) has_kept_all: bool,
     pub(crate) facts: Facts,
     pub(crate) wall_sent_ms: i64,
@@ -324,20 +331,20 @@ pub(crate) struct Received {
 }
 
 impl Received {
-    /// Returns the time that bounds and expiries count from. At least one of the two clocks is ahead of it by
-    /// no more than the difference.
+    /// Returns the time from which bounds and expiries are computed. At least one of the two clocks is ahead
+    /// of this time by no more than the difference.
     fn low_ms(&self, head: &Head) -> u64 {
         low_ms(self.now_ms, self.wall_first_ms(), head)
     }
 
-    /// Returns the time that fences and rejoining count from. By this time, a process judges whether its own
-    /// lease has ended.
+    /// Returns the time from which fences are computed. A process also compares its own lease's expiry with
+    /// this time, to decide whether it may rejoin.
     fn high_ms(&self) -> u64 {
         let last = self.wall_sent_ms.max(self.wall_received_ms);
         self.now_ms.max(u64::try_from(last).unwrap_or(0))
     }
 
-    /// Returns the time by which others' leases have expired.
+    /// Returns the time with which a process compares the expiry of other processes' leases.
     fn lower_ms(&self) -> u64 {
         self.now_ms.min(self.wall_first_ms())
     }
@@ -352,23 +359,23 @@ impl Received {
         u64::try_from(self.wall_sent_ms.min(self.wall_received_ms)).unwrap_or(0)
     }
 
-    /// Returns the granularity of the store's clock, either now or when the head was written, whichever is
-    /// larger.
+    /// Returns the granularity of the store's clock now or when the head was written, whichever is larger.
     fn granularity_ms(&self, head: &Head) -> u64 {
         self.facts.granularity_ms.max(head.granularity_ms)
     }
 
-    /// Returns true if the reply comes from the head's store, or from a store that has all of its writes.
+    /// Returns true if the reply comes from the head's store, or from a store that has kept all of that
+    /// store's writes.
     fn is_of(&self, head: &Head) -> bool {
         self.incarnation == head.incarnation || self.has_kept_all
     }
 
-    /// Returns how far the store's time lies outside the span from sending to receiving. Comparing with the
-    /// span keeps a slow store from looking like one with a wrong clock.
+    /// Returns how far the store's time lies outside the interval from sending to receiving. Because of this
+    /// interval, a slow store does not look like a store with a wrong clock.
     fn clock_differs(&self) -> Option<ClockDiffers> {
         let store_ms = self.now_ms;
         let now = i64::try_from(store_ms).unwrap_or(i64::MAX);
-        // If a clock was set back in between, the span is reversed.
+        // If the clock was set back in between, the interval is reversed.
         let first = self.wall_sent_ms.min(self.wall_received_ms);
         let last = self.wall_sent_ms.max(self.wall_received_ms);
         let latest = now.saturating_add_unsigned(self.facts.granularity_ms.saturating_sub(1));
@@ -394,35 +401,35 @@ pub(crate) enum Next<T> {
     Done(T),
 }
 
-/// Returns the bound to write: this tick and all later ticks belong to others.
+/// Returns the bound to write. The holder may issue only below this tick.
 pub(crate) fn bound(space: &Space, now_ms: u64, lead_ms: u64) -> u64 {
     space.tick_from(now_ms.saturating_add(lead_ms)).saturating_add(1).min(Record::LAST_NUMBER)
 }
 
-/// Returns the fence for a store that has lost writes. It is above all bounds that were written before.
-/// `now_ms` is the higher clock at an answer that shows the loss.
+/// Returns the fence for a store that has lost writes. The fence is above every bound that was written
+/// before. `now_ms` is the reading of the higher clock at an answer that shows the loss.
 ///
-/// Each bound counted from a time that was at most twice the difference ahead of true time. `now_ms` is
+/// Each bound was computed from a time that was at most twice the difference ahead of true time. `now_ms` is
 /// behind true time by at most one difference plus the granularity of the store's clock.
 pub(crate) fn fence(space: &Space, now_ms: u64, head: &Head) -> u64 {
     let margin_ms = head.difference_ms.saturating_mul(3).saturating_add(head.granularity_ms);
     bound(space, now_ms.saturating_add(margin_ms), head.lead_ms)
 }
 
-/// A space, as an answer shows it.
+/// The state of a space, as one answer shows it.
 struct Look<'a> {
     terms: &'a Terms,
     received: &'a Received,
     found: Option<&'a Head>,
-    /// The state that this process saw last.
+    /// The state that this process last saw.
     known: Option<&'a Known>,
-    /// Whether the answer shows that the store lost a record, of this process or of another.
+    /// True if the answer shows that the store has lost a record that this process or another process wrote.
     has_lost_records: bool,
 }
 
 impl Look<'_> {
-    /// Returns the head to write before anything else, if there is no head, if the head belongs to another
-    /// store, or if the store has lost writes since the head was written.
+    /// If the space has no head, if the head belongs to another store, or if the store has lost writes since
+    /// the head was written, returns a new head. The process must write it before anything else.
     fn head_to_write(&self, random: Random<'_>) -> Option<Head> {
         let Self { terms, received, found, known, has_lost_records } = *self;
         let has_lost = |found: &Head| {
@@ -464,7 +471,7 @@ impl Look<'_> {
                     fence: 0,
                     why: Why::Loss,
                 };
-                // Each loss gets a different fence, so that an equal fence shows that nothing was lost in
+                // Each loss gets a different fence. If the fence has not changed, the store lost nothing in
                 // between.
                 let after = most(|head| head.fence).map_or(0, |fence| fence.saturating_add(1));
                 head.fence =
@@ -500,7 +507,8 @@ async fn ask(
     })
 }
 
-/// Returns the answer, and the incarnation of the head that the answer shows or that guarded the write.
+/// Sends one request. Returns the answer, and the incarnation of the head that the answer shows or that
+/// guarded the write.
 pub(crate) async fn put(
     store: &mut dyn Store,
     group: &Group,
@@ -554,8 +562,8 @@ pub(crate) async fn put(
     }
 }
 
-/// Makes one attempt to acquire a lease. The future may be dropped at any time: the next attempt with the
-/// same `acquisition` repeats whatever is unclear.
+/// Makes one attempt to acquire a lease. The caller may drop the future at any time. The next attempt with
+/// the same `acquisition` then repeats a write whose outcome is unknown.
 pub(crate) async fn acquire(
     store: &mut dyn Store,
     terms: &Terms,
@@ -574,7 +582,8 @@ pub(crate) async fn acquire(
     }
 }
 
-/// Makes one attempt to renew a lease. The future may be dropped at any time, and the renewal begun again.
+/// Makes one attempt to renew a lease. The caller may drop the future at any time and begin the renewal
+/// again.
 pub(crate) async fn renew(
     store: &mut dyn Store,
     terms: &Terms,
@@ -592,9 +601,9 @@ pub(crate) async fn renew(
     }
 }
 
-/// Gives a lease back, so that its node is free at once. `issued_until` is the tick after the last tick that
-/// was issued, read after issuing was stopped for good. The future may be dropped at any time, and the
-/// release begun again.
+/// Gives a lease back, so that its node is free at once. `issued_until` is the tick after the last tick in
+/// which the holder issued. The caller reads it after issuing has stopped for good. The caller may drop the
+/// future at any time and begin the release again.
 pub(crate) async fn release(
     store: &mut dyn Store,
     terms: &Terms,

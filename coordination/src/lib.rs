@@ -1,18 +1,17 @@
-//! Everything on which several machines must agree: which process has which node, and which numbers of a
-//! counter or a key have been handed out.
+//! Coordinates several machines: leases each node to one process at a time, and hands out the numbers of
+//! counters and sequences.
 //!
-//! Each kind of store has a feature: `redis`, `postgres`, `mysql` (and MariaDB), `sqlite`, `etcd` and
+//! Each kind of store has a Cargo feature: `redis`, `postgres`, `mysql` (and MariaDB), `sqlite`, `etcd` and
 //! `zookeeper`. All of them are on by default. With `default-features = false` and one of these features,
 //! only that store's client is built. If the store in an address is not built in, the error names the missing
 //! feature.
 //!
-//! To use another store, implement [`records::Store`], and give it a name for addresses with
-//! [`stores::register`].
+//! To use another store, implement [`records::Store`] and register it under a name with [`stores::register`].
 
-// The error types, from the bottom up: a store's client returns a `Fault`, which becomes a `StoreError`. A
-// protocol, or the task that drives it, returns a `Refusal`, which holds that error or the reason why the
-// rules grant nothing. Waiting calls receive the task's `Trouble`: the `Error` that the user reads, and
-// whether waiting helps.
+// The error types, from the bottom up. A store's client returns a `Fault`, which becomes a `StoreError`. A
+// protocol, or the task that drives it, returns a `Refusal`, which holds either that error or the reason why
+// the protocol grants nothing. The task sends a `Trouble` to the calls that wait for it. A `Trouble` holds
+// the `Error` for the user, and tells whether waiting can help.
 
 mod admin;
 mod calls;

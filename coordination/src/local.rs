@@ -5,12 +5,12 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::lease::Time;
 
-/// The start for systems without a clock that tells how long the machine has been on.
+/// The start of the elapsed time on systems that have no clock for the time since boot.
 static START: OnceLock<Instant> = OnceLock::new();
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const COUNTS_SLEEP: nix::time::ClockId = nix::time::ClockId::CLOCK_BOOTTIME;
-/// On Apple's systems, this clock counts sleep.
+/// On Apple's systems, this clock keeps running during sleep.
 #[cfg(target_vendor = "apple")]
 const COUNTS_SLEEP: nix::time::ClockId = nix::time::ClockId::CLOCK_MONOTONIC;
 
@@ -28,7 +28,7 @@ impl Time for Clocks {
     }
 
     fn elapsed_ms(&self) -> u64 {
-        // On these systems, `Instant` stands still while the machine sleeps.
+        // On these systems, `Instant` stops while the machine sleeps.
         #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
         if let Ok(since) = nix::time::clock_gettime(COUNTS_SLEEP) {
             let since: std::time::Duration = since.into();
@@ -39,10 +39,11 @@ impl Time for Clocks {
     }
 }
 
-/// Returns a random number from the operating system, so that processes that fork or are restored get
-/// different numbers.
+/// Returns a random number from the operating system, so that forked or restored processes get different
+/// numbers.
 pub(crate) fn random() -> u64 {
-    // This fails only if the system has no such source. The numbers then still differ.
+    // This fails only if the system has no source of random numbers. Processes then still get different
+    // numbers.
     getrandom::u64().unwrap_or_else(|_| {
         use std::hash::{BuildHasher as _, RandomState};
         RandomState::new().hash_one((std::process::id(), Clocks.elapsed_ms(), Clocks.wall_ms()))

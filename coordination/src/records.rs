@@ -1,8 +1,8 @@
-//! The interface of a store: four operations on records. Every rule of leases, counters and sequences builds
-//! on them.
+//! The interface of a store, which consists of four operations on records. All rules for leases, counters and
+//! sequences build on these operations.
 //!
-//! A *record* is the unit that a store keeps. The records in one *group* are kept or lost together. A record
-//! is never deleted.
+//! A *record* is the unit that a store keeps. A store keeps or loses all records in one *group* together.
+//! Records are never deleted.
 
 mod conformance;
 mod memory;
@@ -19,11 +19,11 @@ pub use memory::MemoryStore;
 /// Identifies the records of one space, one counter or one set of sequences.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Group {
-    /// The namespace in the store's address. Letters, digits, `.`, `_` and `-`.
+    /// The namespace in the store's address. It consists of letters, digits, `.`, `_` and `-`.
     pub namespace: String,
     /// The kind of the records.
     pub kind: Kind,
-    /// The name: 1 to 100 characters without control characters. Stores compare it byte by byte.
+    /// The name, with 1 to 100 characters and no control characters. Stores compare names byte by byte.
     pub name: String,
 }
 
@@ -63,17 +63,17 @@ impl fmt::Display for Kind {
 /// hyphens.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Record {
-    /// 1 to 2^63-1. The writer draws a random version for each write, so that no version is used again. If a
-    /// reply is lost, the version shows the writer whether the write took effect.
+    /// The version, from 1 to 2^63-1. The writer draws a random version for each write, so that no version
+    /// occurs twice. If a reply is lost, the version tells the writer whether the write took effect.
     pub version: u64,
     /// The number, at most [`Record::LAST_NUMBER`].
     pub number: u64,
-    /// Everything else, as JSON of at most [`Record::MAX_TEXT`] bytes.
+    /// The rest of the record, as JSON of at most [`Record::MAX_TEXT`] bytes.
     pub text: String,
 }
 
 impl Record {
-    /// The highest number. Some database tools cannot read unsigned 64-bit integers.
+    /// The highest number. It is not higher because some database tools cannot read unsigned 64-bit integers.
     pub const LAST_NUMBER: u64 = i64::MAX as u64;
     /// The longest text, in bytes.
     pub const MAX_TEXT: usize = 8192;
@@ -81,13 +81,13 @@ impl Record {
     pub const MAX_NAMES: usize = 64;
 }
 
-/// A store's answer, its time and its incarnation, all three from one step.
+/// A store's answer with its time and its incarnation. The store reads all three in one step.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Answer<T> {
     /// The store's time in Unix ms, rounded down to [`Facts::granularity_ms`].
     pub now_ms: u64,
-    /// Identifies the server instance that holds the data. It changes if the store may have lost writes that
-    /// it acknowledged.
+    /// The identity of the server instance that holds the data. The incarnation changes if the store may have
+    /// lost acknowledged writes.
     pub incarnation: String,
     /// The answer itself.
     pub value: T,
@@ -114,9 +114,10 @@ pub struct Write {
 /// The result of a [`Write`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// The record was written, as durably as the store keeps anything that it acknowledges.
+    /// The record was written, and is as durable as any write that the store acknowledges.
     Written,
-    /// Nothing was written, because the store has these records.
+    /// Nothing was written, because the record or the guard does not have the version that the write
+    /// requires.
     Found {
         /// The record, if it exists.
         record: Option<Record>,
@@ -138,7 +139,7 @@ pub struct Add {
     pub floor: u64,
     /// The addend, at least 1.
     pub count: u64,
-    /// The highest sum that is allowed.
+    /// The highest allowed sum.
     pub limit: u64,
     /// The record's new version.
     pub version: u64,
@@ -149,43 +150,48 @@ pub struct Add {
 pub enum Added {
     /// The record's number after the addition.
     To(u64),
-    /// Nothing was added, because the store has this record.
+    /// Nothing was added, because the store has this record, which does not meet the conditions of the
+    /// [`Add`].
     Found(Option<Record>),
 }
 
-/// Facts about a store that the rules depend on, as far as the server reveals them on connecting. Before the
-/// first answer, the worst case is assumed.
+/// Facts about a store on which the rules depend. A client collects them when it connects, as far as the
+/// server reveals them. Before the first answer, the client assumes the worst case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Facts {
     /// The granularity of the store's clock.
     pub granularity_ms: u64,
-    /// Whether the store may lose a write that it acknowledged, even if its administrator makes no mistake.
+    /// True if the store may lose an acknowledged write even though its administrator makes no mistake.
     pub can_forget: bool,
-    /// How many replicas may lack acknowledged writes, as far as this user can see.
+    /// The number of replicas that may lack acknowledged writes, as far as this user can see them.
     pub asynchronous_replicas: u64,
 }
 
 /// A store of records. Each call is one attempt. The keeper cancels an attempt that takes too long. After an
-/// attempt that failed or was cancelled, it calls [`disconnect`](Self::disconnect) and tries again.
+/// attempt fails or is cancelled, the keeper calls [`disconnect`](Self::disconnect) and tries again.
 ///
-/// A cancelled call may still take effect later, at most once. Only `write` creates tables or anything else.
+/// A cancelled call may still take effect later, at most once. Only `write` creates tables or other
+/// structures in the store.
 ///
-/// People read the error texts unchanged, so each text begins with the store's address, without secrets. To
-/// add another store, use [`stores::register`](crate::stores::register). The methods are asynchronous through
-/// the crate `async-trait`, and Tokio runs them: put `#[async_trait(?Send)]` above the implementation.
+/// Users see the error texts unchanged, so begin each text with the store's address and leave out secrets. To
+/// add your own store, use [`stores::register`](crate::stores::register). The methods are asynchronous by
+/// means of the crate `async-trait`, and Tokio runs them. Put `#[async_trait(?Send)]` above your
+/// implementation.
 #[async_trait(?Send)]
 pub trait Store: Send + fmt::Debug {
-    /// Reads the named records that exist, or all records in the group if there are no names.
+    /// Reads the records with these names, as far as they exist, or all records in the group if `names` is
+    /// `None`.
     async fn read(&mut self, group: &Group, names: Option<&[&str]>) -> Result<Answer<Named>, StoreError>;
 
     /// Writes a record in one atomic step if the record has the expected version and the guard has its given
-    /// version. If the record already has the new version, writes it again under the same guard, so that a
-    /// write with an unknown outcome can be repeated. A write that too few replicas confirmed is repeated
-    /// until enough have confirmed it, since a read that shows the write says nothing about the replicas.
+    /// version. If the record already has the new version, this writes it again under the same guard, so that
+    /// the caller can repeat a write whose outcome is unknown. If too few replicas confirmed a write, the
+    /// caller repeats it until enough of them have, since a read that shows the write proves nothing about
+    /// the replicas.
     async fn write(&mut self, write: &Write) -> Result<Answer<Outcome>, StoreError>;
 
-    /// Reads the record with the same name in each of these groups, if it exists. The default reads the
-    /// groups one after the other, and a store may override it with a faster way.
+    /// Reads the record with the same name in each of these groups, if it exists. The default implementation
+    /// reads one group after the other. A store may override it with a faster implementation.
     async fn read_each(
         &mut self,
         groups: &[Group],
@@ -199,9 +205,9 @@ pub trait Store: Send + fmt::Debug {
         Ok(answers)
     }
 
-    /// Carries out several independent [`write`](Self::write)s. The default sends them one after the other,
-    /// and a store may override it with a faster way. After an error, any of the writes may have taken
-    /// effect.
+    /// Carries out several independent [`write`](Self::write)s. The default implementation sends one after
+    /// the other. A store may override it with a faster implementation. After an error, any of the writes may
+    /// have taken effect.
     async fn write_each(&mut self, writes: &[Write]) -> Result<Vec<Answer<Outcome>>, StoreError> {
         let mut answers = Vec::with_capacity(writes.len());
         for write in writes {
@@ -211,9 +217,9 @@ pub trait Store: Send + fmt::Debug {
     }
 
     /// Adds to a record's number in one atomic step if the record has the given text, its number is at least
-    /// `floor`, and the sum is at most `limit`. If the record already has this call's version, nothing is
-    /// added again, and the answer reports the earlier addition. The answer's time may come from an earlier
-    /// answer, since no caller uses it.
+    /// `floor`, and the sum is at most `limit`. If the record already has this call's version, the call adds
+    /// nothing and reports the earlier addition. The answer may contain the time of an earlier answer, since
+    /// no caller uses the time.
     async fn add(&mut self, add: &Add) -> Result<Answer<Added>, StoreError> {
         for _ in 0..MAX_ADDS {
             let Answer { now_ms, incarnation, value } = self.read(&add.group, Some(&[&*add.name])).await?;
@@ -241,14 +247,15 @@ pub trait Store: Send + fmt::Debug {
         ))
     }
 
-    /// Lists the names of all groups in a namespace that have a record, in any order.
+    /// Lists the names of all groups of this kind in a namespace that have a record. The names are in any
+    /// order.
     async fn groups(&mut self, namespace: &str, kind: Kind) -> Result<Vec<String>, StoreError>;
 
     /// Returns the store's [`Facts`].
     fn facts(&self) -> Facts;
 
-    /// Returns true if a store whose incarnation changed from `before` to `now` is known to have kept
-    /// everything that it acknowledged.
+    /// Returns true if the store is known to have kept every acknowledged write although its incarnation
+    /// changed from `before` to `now`.
     fn has_kept_all(&self, before: &str, now: &str) -> bool {
         before == now
     }
@@ -260,17 +267,17 @@ pub trait Store: Send + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Refused`] if the store has no such tables: only SQL stores have them.
+    /// Returns [`StoreError::Refused`] if the store has no such tables. Only SQL stores have them.
     fn rows(&mut self) -> Result<&mut dyn Rows, StoreError> {
         Err(StoreError::Refused("only SQL stores have tables of others".into()))
     }
 }
 
-/// How many times the default [`Store::add`] tries.
+/// The maximum number of attempts in the default [`Store::add`].
 const MAX_ADDS: u32 = 8;
 
 impl Add {
-    /// Returns the number after the addition, if this record allows the addition.
+    /// Returns the sum if this record meets the conditions of the addition.
     #[must_use]
     pub fn sum(&self, record: &Record) -> Option<u64> {
         let sum = record.number.checked_add(self.count).filter(|&sum| sum <= self.limit)?;

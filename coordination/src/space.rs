@@ -1,14 +1,14 @@
-//! A space: the nodes that one lease can choose from. Leases of the same space compete for them.
+//! A space is a set of nodes. Leases in the same space compete for its nodes.
 
 use core::fmt;
 
 use polyflake::Layout;
 
-/// A namespace, and everything that determines the form of an ID. Snowflakes in one space with the same node
-/// generate equal IDs, so a store leases each node of a space to only one process at a time.
+/// A namespace, and the parameters that determine the form of an ID. In one space, two Snowflakes with the
+/// same node would generate equal IDs, so a store leases each node of a space to only one process at a time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Space {
-    /// The namespace in the store's address. Letters, digits, `.`, `_` and `-`.
+    /// The namespace in the store's address. It consists of letters, digits, `.`, `_` and `-`.
     pub namespace: String,
     /// The start of tick 0, in Unix ms.
     pub epoch_ms: u64,
@@ -39,7 +39,8 @@ impl Space {
         }
     }
 
-    /// Returns the space for the leases of sequences, which have no IDs.
+    /// Returns the space for the leases of sequences. They generate no IDs, so one tick is 1 ms and there are
+    /// no layout fields.
     pub(crate) fn of_sequences(namespace: &str) -> Self {
         Self {
             namespace: namespace.into(),
@@ -52,7 +53,7 @@ impl Space {
         }
     }
 
-    /// Reads the text that `Display` writes.
+    /// Parses the text that `Display` writes.
     #[must_use]
     pub fn parse(namespace: &str, text: &str) -> Option<Self> {
         let (fields, rest) = text.split_once('@')?;
@@ -73,11 +74,11 @@ impl Space {
             sequence_bits,
             sequence_shift,
         };
-        // Numbers can be written in several ways, but stores use only one.
+        // A number can be written in several ways, but stores use only one of them.
         (space.to_string() == text).then_some(space)
     }
 
-    /// Returns the tick of an instant, or 0 before the epoch.
+    /// Returns the tick that contains an instant, or 0 if the instant is before the epoch.
     #[must_use]
     pub const fn tick_of(&self, unix_ms: u64) -> u64 {
         unix_ms.saturating_sub(self.epoch_ms) / self.tick_ms
@@ -96,7 +97,7 @@ impl Space {
     }
 }
 
-/// Writes everything except the namespace, as stores keep it:
+/// Writes the space without its namespace, in the form that stores keep:
 /// `timestamp:41<<22|sequence:12<<0@1288834974657/1ms`.
 impl fmt::Display for Space {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,5 +1,5 @@
-//! Acquiring a lease: read the records; write the space's head if there is none or if it belongs to another
-//! store; choose a node; write the node's record.
+//! Acquires a lease in four steps. The process reads the records, writes the space's head if the head is
+//! missing or belongs to another store, chooses a node, and writes the node's record.
 
 use std::collections::HashSet;
 
@@ -8,24 +8,24 @@ use super::{
     Sent, Terms, Why, bound, draw,
 };
 
-/// How many nodes are read first. If none of them is free, all nodes are read.
+/// The number of nodes that an acquisition reads first. If none of them is free, it reads all nodes.
 const SAMPLE: usize = 16;
 
-/// How many of the lowest never-used nodes to choose from, so that processes that start together do not all
-/// want the same node.
+/// The number of never-used nodes, lowest first, among which an acquisition chooses at random. Processes that
+/// start together then do not all choose the same node.
 const NEVER_USED: usize = 64;
 
-/// A lease in the making. It may take several attempts, since a write with an unclear outcome is repeated
-/// until its outcome is clear.
+/// An acquisition in progress. It may take several attempts, since it repeats a write with an unknown outcome
+/// until the outcome is known.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Acquisition {
     pub(super) token: u64,
     pub(super) known: Option<Known>,
-    /// The nodes that were last requested, or `None` for all nodes.
+    /// The nodes of the last read, or `None` if it read all nodes.
     pub(super) asked: Option<Vec<u64>>,
     /// A write that may have taken effect.
     pub(super) sent: Option<Sent>,
-    /// A write that took effect and did not count. Nobody has issued under it.
+    /// A write that took effect but did not count. Nobody has issued under it.
     pub(super) void: Option<Sent>,
     pub(super) requests: u32,
 }
@@ -34,13 +34,13 @@ pub(crate) struct Acquisition {
 struct Free<'a> {
     node: u64,
     record: Option<&'a Node>,
-    /// The first tick of the node's next lease, if the fence is not later.
+    /// The first tick of the node's next lease, unless the fence is higher.
     start: u64,
 }
 
 impl Acquisition {
-    /// `known` is this process's knowledge of the space from an earlier lease. A process that has such
-    /// knowledge never takes the space for a new one.
+    /// Starts an acquisition. `known` is the process's knowledge of the space from an earlier lease. A
+    /// process with such knowledge never treats the space as a new one.
     pub(crate) fn new(known: Option<Known>, random: Random<'_>) -> Self {
         Self { token: draw(random), known, asked: None, sent: None, void: None, requests: 0 }
     }
@@ -54,7 +54,8 @@ impl Acquisition {
         }
     }
 
-    /// Returns a write that may have taken effect as a lease to give back, for a process that gives up.
+    /// If a write may have taken effect, returns the lease that it would grant. A process that gives up must
+    /// give this lease back.
     pub(crate) fn unclear(&self) -> Option<Held> {
         self.sent.as_ref().or(self.void.as_ref()).map(|sent| {
             let mut held = held(sent, self.known.as_ref());
@@ -70,7 +71,7 @@ impl Acquisition {
         random: Random<'_>,
         is_used: &dyn Fn(u64) -> bool,
     ) -> Result<Next<Held>, Refusal> {
-        // If this fails, the answer to a write is not lost: the next attempt repeats the write.
+        // If this check fails, the outcome of a write is not lost, since the next attempt repeats the write.
         let known = self.known.as_ref();
         received
             .check_clock(known.map_or(terms.clock_difference_ms, |known| terms.difference_ms(&known.head)))?;
@@ -81,7 +82,7 @@ impl Acquisition {
             Reply::Head(_) => self.look_again(terms, random),
             Reply::Written => match self.sent.take() {
                 Some(sent) if received.is_of(&sent.under) => {
-                    // From now on, this acquires another lease.
+                    // From here on, this value acquires another lease.
                     self.token = draw(random);
                     self.void = None;
                     let mut held = held(&sent, self.known.as_ref());
@@ -202,8 +203,8 @@ impl Acquisition {
         self.ask(request)
     }
 
-    /// Picks a random free node whose bound has passed. If there is none, picks a node that was never used,
-    /// or otherwise the free node whose bound comes first.
+    /// Picks a random free node whose bound has passed. If there is no such node, picks a node that was never
+    /// used, or else the free node with the lowest bound.
     fn pick<'a>(
         &self,
         terms: &Terms,
@@ -226,7 +227,7 @@ impl Acquisition {
                 is_free.then_some(Free { node: *node, record: Some(record), start })
             });
         let (mut passed, ahead): (Vec<_>, Vec<_>) = free.partition(|free| free.start <= tick);
-        // Stores list nodes in any order. Sorted, equal draws pick equal nodes.
+        // Stores list nodes in any order. After sorting, equal draws pick equal nodes.
         passed.sort_unstable_by_key(|free| free.node);
         take_one(passed, random)
             .or_else(|| {

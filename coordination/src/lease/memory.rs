@@ -1,4 +1,4 @@
-//! A space's records in memory, for the tests and the model: the simplest form of a store.
+//! A space's records in memory. The tests and the model use them as the simplest form of a store.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::{Facts, Head, Node, Received, Reply, Request, Time};
 /// The contents of a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Memory {
-    /// The incarnation, with a `*` for each change in which the store lost nothing.
+    /// The incarnation. Each change in which the store loses nothing appends a `*`.
     pub(crate) incarnation: String,
     pub(crate) head: Option<Head>,
     pub(crate) nodes: BTreeMap<u64, Node>,
@@ -32,8 +32,8 @@ impl Time for Local {
 }
 
 impl Memory {
-    /// Answers a request. Also returns the incarnation of the head that the request concerns, if there is
-    /// one.
+    /// Answers a request. Also returns the incarnation of the head that the request concerns, if that head
+    /// exists.
     pub(crate) fn answer(&mut self, request: &Request) -> (Reply, Option<String>) {
         let of = |head: &Option<Head>| head.as_ref().map(|head| head.incarnation.clone());
         match request {
@@ -64,7 +64,7 @@ impl Memory {
         }
     }
 
-    /// Answers at a given store time, to a machine with these clocks.
+    /// Answers a machine that has these clocks, at a given time of the store.
     pub(crate) fn receive(
         &mut self,
         request: &Request,

@@ -1,4 +1,4 @@
-//! The nodes that a lease may have.
+//! The nodes that a process may lease.
 
 use core::ops::{Range, RangeInclusive};
 
@@ -7,7 +7,7 @@ use super::Random;
 /// The nodes that a process may lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Nodes {
-    /// The width of the whole node.
+    /// The total width of the node fields, in bits.
     pub(crate) bits: u32,
     /// The fixed bits, and their values.
     pub(crate) fixed_mask: u64,
@@ -57,8 +57,8 @@ impl Nodes {
         }
     }
 
-    /// Returns the nodes in the range, as positions among all nodes with the fixed bits. The nodes rise with
-    /// their positions.
+    /// Returns the positions of the range's nodes in the ascending list of all nodes that have the fixed
+    /// bits.
     fn places(&self) -> Range<u64> {
         let free = (self.all_bits() & !self.fixed_mask).count_ones();
         let end = 1u64.checked_shl(free).unwrap_or(u64::MAX);
@@ -68,7 +68,7 @@ impl Nodes {
         first..after.max(first)
     }
 
-    /// Returns the node whose free bits are those of `place`.
+    /// Returns the node at a position. The bits of `place` become the node's free bits.
     fn at(&self, mut place: u64) -> u64 {
         let mut node = self.fixed_value & self.fixed_mask;
         let mut free = self.all_bits() & !self.fixed_mask;
@@ -84,7 +84,8 @@ impl Nodes {
     }
 }
 
-/// Returns the first position below `end` from which on the test holds, or else `end`.
+/// Returns the first position below `end` at which the test holds, or else `end`. The test must also hold at
+/// all later positions.
 fn first_place(end: u64, is_so: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut high) = (0, end);
     while low < high {

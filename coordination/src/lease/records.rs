@@ -1,4 +1,4 @@
-//! A space's records in a store: its head, and a record for each node that was ever leased.
+//! The records of a space in a store: the head, and one record for each node that was ever leased.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Refusal;
 use crate::records::Record;
 
-/// The format of the records. Any other format is refused.
+/// The format of the records. Polyflake refuses any other format.
 const FORMAT: u64 = 1;
 
 /// The name of a space's head. The name of a node's record is its number in decimal.
@@ -18,7 +18,8 @@ pub(crate) struct Head {
     pub(crate) version: u64,
     /// The store's incarnation when the fence was written.
     pub(crate) incarnation: String,
-    /// How far past the present a bound may lie: the TTL of the space's first holder plus its `max_ahead_ms`.
+    /// The largest distance of a bound from the present: the TTL of the space's first holder plus its
+    /// `max_ahead_ms`.
     pub(crate) lead_ms: u64,
     /// The space's `clock_difference`.
     pub(crate) difference_ms: u64,
@@ -29,13 +30,13 @@ pub(crate) struct Head {
     pub(crate) why: Why,
 }
 
-/// Why a fence was written.
+/// The reason for a fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Why {
-    /// There was no head, and the writer knew of none.
+    /// The space had no head, and the writer knew of no earlier head.
     First,
-    /// The store had lost writes, or an operator declared so.
+    /// The store had lost writes, or an operator declared a loss.
     Loss,
 }
 
@@ -43,15 +44,15 @@ pub(crate) enum Why {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Node {
     pub(crate) version: u64,
-    /// The lease's token, drawn at acquisition, or 0 if there is no lease.
+    /// The lease's token, which the holder drew during the acquisition, or 0 if the node is not leased.
     pub(crate) token: u64,
-    /// When the lease ends (Unix ms).
+    /// The time when the lease ends (Unix ms).
     pub(crate) expires_ms: u64,
-    /// The holder issues below this tick, and the next holder starts at it.
+    /// The holder issues only below this tick, and the next holder starts at this tick.
     pub(crate) reserved_until: u64,
     /// The holder's label, for people.
     pub(crate) label: String,
-    /// When the lease was acquired (Unix ms).
+    /// The time when the lease was acquired (Unix ms).
     pub(crate) since_ms: u64,
 }
 
@@ -89,7 +90,7 @@ impl Head {
 }
 
 impl Node {
-    /// Returns true if the node has no lease, whatever the time is.
+    /// Returns true if the node has no lease, regardless of the time.
     pub(crate) const fn is_given_back(&self) -> bool {
         self.token == 0
     }
@@ -132,7 +133,8 @@ fn read<T: for<'a> Deserialize<'a>>(name: &str, record: &Record) -> Result<T, Re
     serde_json::from_value(value).map_err(|error| unreadable(name, &error.to_string()))
 }
 
-/// Leaves out the record's text, which anybody may have written.
+/// Returns the error for an unreadable record. The error leaves out the record's text, since anybody may have
+/// written it.
 fn unreadable(name: &str, why: &str) -> Refusal {
     Refusal::Unreadable(format!(
         "the record {name:?} of a space cannot be read: {why}. Something other than Polyflake has written it"

@@ -1,9 +1,9 @@
-//! Releasing a lease: write a record without a token or an expiry, whose bound is the tick after the last
-//! tick that was used.
+//! Releases a lease by writing a record without a token and without an expiry. The record's bound is the tick
+//! after the last tick that the holder used.
 
 use super::{Head, Held, MAX_REQUESTS, Next, Node, Random, Received, Refusal, Reply, Request, Terms, draw};
 
-/// A release under way.
+/// A release in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Release {
     pub(super) under: Head,
@@ -12,7 +12,7 @@ pub(crate) struct Release {
 }
 
 impl Release {
-    /// Returns the release with its first request.
+    /// Begins a release. Returns it with its first request.
     pub(crate) fn begin(
         terms: &Terms,
         held: &Held,
@@ -56,8 +56,8 @@ impl Release {
                 }
                 Ok(Next::Ask(self.put(held, record.version)))
             }
-            // Another process has the node by now. Or the store lost writes, and nobody has written a fence
-            // yet: then the lease expires.
+            // Either another process has the node by now, or the store lost writes and nobody has written a
+            // fence yet. In the second case, the lease simply expires.
             _ => Ok(Next::Done(())),
         }
     }

@@ -1,5 +1,5 @@
-//! Renewing a lease: write a later expiry and a later bound, if the record still has the version that was
-//! written last.
+//! Renews a lease by writing a later expiry and a later bound, if the record still has the version that the
+//! holder wrote last.
 
 use super::{
     ClockDiffers, Head, Held, Look, MAX_REQUESTS, Next, Node, Random, Received, Refusal, Reply, Request,
@@ -9,24 +9,25 @@ use super::{
 /// The result of a renewal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Renewed {
-    /// The bound and the expiry are later now. `clock` is set if the clock differs by more than it should,
-    /// but not so much that the renewal was refused.
+    /// The bound and the expiry are later now. `clock` is set if the clock difference is larger than allowed,
+    /// but not so large that the renewal was refused.
     Extended { clock: Option<ClockDiffers> },
-    /// Another process has the node. The reserved ticks may still be used, up to the bound in `Held`, which
-    /// may be lower now.
+    /// Another process has the node. The holder may still use its reserved ticks up to the bound in `Held`,
+    /// which this renewal may have lowered.
     Lost,
 }
 
-/// A renewal under way.
+/// A renewal in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Renewal {
-    /// Whether the request is as fresh as possible: neither a repeated write nor a write from before a pause.
+    /// True if the request is as fresh as possible. A repeated write is not fresh, nor is a write from before
+    /// a pause.
     is_fresh: bool,
     pub(super) requests: u32,
 }
 
 impl Renewal {
-    /// Returns the renewal with its first request.
+    /// Begins a renewal. Returns it with its first request.
     pub(crate) fn begin(
         terms: &Terms,
         held: &mut Held,
@@ -72,7 +73,7 @@ impl Renewal {
                         (sent.assumed_ms, sent.under.incarnation == received.incarnation);
                     held.written(&sent, received);
                     let now_ms = received.low_ms(&held.known.head);
-                    // The machine paused, and so did the clock that should have counted this time.
+                    // The machine paused, and so did the clock that should have counted the pause.
                     let is_late = now_ms.saturating_sub(assumed_ms) > held.ttl_ms(terms) / 3;
                     if !is_same {
                         // The head must name the new incarnation first.
@@ -85,7 +86,7 @@ impl Renewal {
                         Ok(Next::Done(Renewed::Extended { clock }))
                     }
                 }
-                // Another server acknowledged the write, so it does not count.
+                // Another server acknowledged the write, so the write does not count.
                 _ => self.read(held),
             },
             Reply::Found { head, record } => {
@@ -94,7 +95,8 @@ impl Renewal {
         }
     }
 
-    /// Continues from the records in the store, which differ from the last write under the known head.
+    /// Continues with the records that the store returned. They differ from the holder's last write under the
+    /// known head.
     fn look(
         &mut self,
         terms: &Terms,
@@ -104,8 +106,8 @@ impl Renewal {
         record: Option<&Node>,
         random: Random<'_>,
     ) -> Result<Next<Renewed>, Refusal> {
-        // Now it is clear whether the unclear write took effect. It counts only if the store confirmed it
-        // under the head that it named.
+        // The record shows whether the unclear write took effect. The write counts only if the store
+        // confirmed it under the head that the write named.
         let unclear = held.sent.take().map(|sent| sent.new.version);
         let is_as_written =
             record.is_some_and(|record| record.version == held.version || Some(record.version) == unclear);
@@ -115,8 +117,8 @@ impl Renewal {
             let has_same_fence = head.fence == held.known.head.fence;
             is_another_head && !(has_same_fence && is_as_written)
         }) {
-            // Others begin at this head's fence. The fence is below the bound only if somebody wrongly
-            // declared the store new, or wrote the fence without knowing this lead.
+            // Other holders begin at this head's fence. The fence is below the bound only if somebody wrongly
+            // declared the store new, or wrote the fence without knowing this holder's lead.
             held.reserved_until = held.reserved_until.min(head.fence);
         }
         let has_lost_record = !is_as_written && (is_mine || is_older(record, held));
@@ -134,8 +136,8 @@ impl Renewal {
             return self.ask(Request::PutHead { expected, new });
         }
         let Some(head) = head else { return self.read(held) };
-        // Another process has the node. Or the store lost the record of another process, which had the node
-        // after this lease expired.
+        // Either another process has the node, or the store lost the record of another process that had the
+        // node after this lease expired.
         let is_taken = !is_as_written && !has_lost_record;
         if is_taken || !may_go_on(held, received, head, is_as_written) {
             held.known.see(head);
@@ -172,9 +174,9 @@ impl Renewal {
     }
 }
 
-/// Returns true if the lease continues under this head. Either nothing was lost since the last write, or the
-/// lease had surely not expired when the store answered, so that nobody whose record is lost can have had the
-/// node meanwhile.
+/// Returns true if the lease continues under this head. The store must have lost nothing since the last
+/// write. Otherwise, the lease must certainly have been valid when the store answered, so that no process
+/// whose record is lost can have had the node in the meantime.
 fn may_go_on(held: &Held, received: &Received, head: &Head, is_as_written: bool) -> bool {
     let before = &held.known.head;
     if is_as_written && head.fence == before.fence {
@@ -195,9 +197,9 @@ fn is_older(record: Option<&Node>, held: &Held) -> bool {
     })
 }
 
-/// Returns a record whose bound is never below the store's bound, nor below a bound reserved before. Its
-/// expiry never moves back either: the holder relies on the last expiry, and the clock may have been set
-/// back.
+/// Returns the renewed record. Its bound is never below the store's bound, and never below a bound that the
+/// holder reserved before. Its expiry never moves back, because the holder relies on the last expiry, and the
+/// clock may have been set back.
 fn extend(
     terms: &Terms,
     held: &mut Held,
