@@ -1,4 +1,5 @@
-//! The other types of a store, besides records: errors, and rows in other systems' tables.
+//! The types of a store that are not in [`records`](crate::records): listings, errors, and rows in other
+//! systems' tables.
 
 use core::fmt;
 
@@ -7,10 +8,10 @@ use async_trait::async_trait;
 /// The record of a space.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SpaceRecord {
-    /// The server instance that wrote this record. If the store has since lost acknowledged writes, its
-    /// incarnation differs from this one.
+    /// The incarnation of the server instance that wrote this record. If the store has lost acknowledged
+    /// writes since then, its current incarnation is another one.
     pub incarnation: String,
-    /// How far past the store's time a bound may lie: the TTL of the leases plus `max_ahead_ms`.
+    /// The largest distance of a bound from the store's time: the TTL of the leases plus `max_ahead_ms`.
     pub lead_ms: u64,
     /// No lease acquired from now on issues below this tick.
     pub fence: u64,
@@ -21,20 +22,21 @@ pub struct SpaceRecord {
 pub struct NodeRecord {
     /// All node fields joined into one number, from the highest field to the lowest.
     pub node: u64,
-    /// The token: 32 hex digits, new for each acquisition. Empty after the lease is given back.
+    /// The token, which has 32 hex digits and is new for each acquisition. It is empty after the lease is
+    /// given back.
     pub token: String,
-    /// When the lease ends, by the store's clock (Unix ms). 0 after the lease is given back.
+    /// The time when the lease ends, by the store's clock (Unix ms), or 0 after the lease is given back.
     pub expires_ms: u64,
-    /// The holder issues below this tick, and the next holder starts at it.
+    /// The holder issues only below this tick, and the next holder starts at this tick.
     pub reserved_until: u64,
     /// The holder's label, for people.
     pub label: String,
-    /// When the lease was acquired, by the store's clock (Unix ms).
+    /// The time when the lease was acquired, by the store's clock (Unix ms).
     pub since_ms: u64,
 }
 
 impl NodeRecord {
-    /// Returns true if the lease has not expired, so that nobody else gets the node.
+    /// Returns true if the lease has not expired, so that no other process can acquire the node.
     #[must_use]
     pub fn is_held(&self, now_ms: u64, clock_difference_ms: u64) -> bool {
         !self.token.is_empty() && now_ms <= self.expires_ms.saturating_add(clock_difference_ms)
@@ -57,16 +59,16 @@ pub struct Listing {
 /// Identifies a counter.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CounterName {
-    /// The namespace in the store's address. Letters, digits, `.`, `_` and `-`.
+    /// The namespace in the store's address. It consists of letters, digits, `.`, `_` and `-`.
     pub namespace: String,
-    /// The name: 1 to [`MAX_NAME`](Self::MAX_NAME) characters without control characters.
+    /// The name, with 1 to [`MAX_NAME`](Self::MAX_NAME) characters and no control characters.
     pub name: String,
     /// The counter's table. Only SQL stores have other systems' tables.
     pub schema: Schema,
 }
 
 impl CounterName {
-    /// The longest name that a counter can have, in characters.
+    /// The maximum length of a counter's name, in characters.
     pub const MAX_NAME: usize = 100;
 
     /// Returns true if a counter can have this name.
@@ -75,7 +77,7 @@ impl CounterName {
         Self::check(name).is_ok()
     }
 
-    /// Checks a name, and describes its fault.
+    /// Checks a name. If the name is not valid, returns a description of the fault.
     pub(crate) fn check(name: &str) -> Result<(), String> {
         let count = name.chars().count();
         if !(1..=Self::MAX_NAME).contains(&count) {
@@ -100,28 +102,28 @@ pub enum Schema {
     Cosid,
 }
 
-/// The highest number of a counter, and the largest signed 64-bit integer.
+/// The highest number that a counter can hand out. It is the largest signed 64-bit integer.
 pub const LAST_NUMBER: u64 = i64::MAX as u64;
 
 /// A counter's record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CounterRecord {
-    /// No number above this has been handed out. May be 0.
+    /// The counter has handed out no number above this one. May be 0.
     pub last: u64,
-    /// Changes with each write, and is never a version that an earlier record with this name had:
-    /// [`Rows::put_counter`] compares it. `None` if another system's table has no version.
+    /// The version, which [`Rows::put_counter`] compares. It changes with each write, and is never a version
+    /// that an earlier record with this name had. `None` if another system's table has no version.
     pub version: Option<u64>,
     /// The numbers that belong to this store.
     pub place: Place,
 }
 
-/// The numbers of a counter that belong to one store: those that equal `index` modulo `count`.
+/// The share of a counter's numbers that belongs to one store: the numbers that equal `index` modulo `count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The remainder, below `count`.
     pub index: u64,
-    /// The number of the counter's stores: 1 to [`MAX_COUNT`](Self::MAX_COUNT). In tinyid's table, this is
-    /// `delta`.
+    /// The number of stores that the counter has: 1 to [`MAX_COUNT`](Self::MAX_COUNT). In tinyid's table,
+    /// this is `delta`.
     pub count: u64,
 }
 
@@ -136,15 +138,14 @@ impl Place {
 /// A request for numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Reserve {
-    /// How many numbers to reserve: 1 to [`MAX_COUNT`](Self::MAX_COUNT).
+    /// The number of numbers to reserve: 1 to [`MAX_COUNT`](Self::MAX_COUNT).
     pub count: u64,
     /// The numbers that belong to this store. A row in another system's table has its own place.
     pub place: Place,
-    /// The highest number that this process received from the counter, or 0. A record below this number has
-    /// lost writes.
+    /// The highest number that this process received from the counter, or 0. A lower number in the record
+    /// shows that the store has lost writes.
     pub seen: u64,
-    /// Whether to take at most `count` numbers, even if the row in another system's table names a larger
-    /// step.
+    /// If true, takes at most `count` numbers, even if the row in another system's table has a larger step.
     pub is_exact: bool,
 }
 
@@ -156,10 +157,10 @@ impl Reserve {
 /// The result of a [`Reserve`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reserved {
-    /// The numbers belong only to the caller.
+    /// The reserved numbers, which belong only to the caller.
     Numbers(Numbers),
-    /// Nothing was reserved: the record does not exist, has another place, is below the highest number that
-    /// was seen, or has fewer numbers left than requested.
+    /// Nothing was reserved, because the record does not exist, has another place, is below
+    /// [`Reserve::seen`], or has fewer numbers left than requested.
     Found(Option<CounterRecord>),
 }
 
@@ -170,7 +171,8 @@ pub struct Numbers {
     pub first: u64,
     /// The distance between two neighbours: [`Place::count`].
     pub stride: u64,
-    /// The length, at least 1. Another system's table may give more than requested: at least its row's step.
+    /// The length, at least 1. Another system's table may return more numbers than requested, since its row
+    /// sets the smallest step.
     pub count: u64,
     /// The record's version after the reservation.
     pub version: Option<u64>,
@@ -179,20 +181,21 @@ pub struct Numbers {
 /// A counter's rows in other systems' tables. Each call is one attempt, and the keeper cancels a call that
 /// takes too long.
 ///
-/// A cancelled call may still take effect later. For this reason, every change is a compare-and-set, or only
-/// skips numbers if it takes effect unseen.
+/// A cancelled call may still take effect later. For this reason, each change is a compare-and-set, or only
+/// skips numbers if the caller does not see its effect.
 #[async_trait(?Send)]
 pub trait Rows: Send + fmt::Debug {
-    /// Takes numbers from a row in one atomic step: the `count` lowest numbers of the
-    /// [`place`](Reserve::place) above those already handed out, or more if the row's own step is larger.
-    /// Takes none if they would exceed [`LAST_NUMBER`], or in the cases that [`Reserved::Found`] lists.
+    /// Takes numbers from a row in one atomic step. It takes the `count` lowest numbers of the
+    /// [`place`](Reserve::place) above the numbers that were already handed out, or more if the row's own
+    /// step is larger. It takes no numbers if they would exceed [`LAST_NUMBER`], or in the cases that
+    /// [`Reserved::Found`] lists.
     async fn reserve(&mut self, counter: &CounterName, reserve: &Reserve) -> Result<Reserved, StoreError>;
 
     /// Reads a row, if it exists.
     async fn counter(&mut self, counter: &CounterName) -> Result<Option<CounterRecord>, StoreError>;
 
     /// Writes a row's last number, and its version if it has one, provided that the row is as expected.
-    /// Returns whether the row was written.
+    /// Returns true if the row was written.
     async fn put_counter(
         &mut self,
         counter: &CounterName,
@@ -204,19 +207,19 @@ pub trait Rows: Send + fmt::Debug {
     async fn counter_names(&mut self, namespace: &str, schema: Schema) -> Result<Vec<String>, StoreError>;
 }
 
-/// Why a store did not answer.
+/// The reason why a store did not answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreError {
-    /// The store may answer later: there is no connection, the call timed out, or the server is starting, is
-    /// read-only or has no leader.
+    /// The store may answer later, because there is no connection, the call timed out, or the server is
+    /// starting, is read-only or has no leader.
     Unreachable(String),
-    /// The store cannot answer until its setup changes: the password is wrong, the database does not exist,
-    /// or another version created the tables.
+    /// The store cannot answer until somebody changes its setup, because the password is wrong, the database
+    /// does not exist, or another version created the tables.
     Refused(String),
 }
 
 impl StoreError {
-    /// Returns a text that helps a person to act, without passwords.
+    /// Returns a message that helps the user to solve the problem. It contains no passwords.
     #[must_use]
     pub fn text(&self) -> &str {
         match self {

@@ -1,8 +1,8 @@
 //! Store addresses: `redis://user:password@host:6379/0?namespace=shop&ttl=30s`.
 //!
-//! Some addresses name several hosts, which no URL parser reads. For this reason, the parts are split here,
-//! while `url` and `percent-encoding` read hosts and escapes. No message in this module shows a part of the
-//! address that may be a secret.
+//! Some addresses name several hosts, which no URL parser supports. For this reason, this module splits the
+//! parts itself, and uses `url` for the hosts and `percent-encoding` for the escapes. No message in this
+//! module shows a part of the address that may be a secret.
 
 use core::fmt::{self, Write as _};
 use core::hash::{Hash as _, Hasher as _};
@@ -34,7 +34,7 @@ const OURS: [&str; 12] = [
 /// The drivers' parameters whose names look like Polyflake's.
 const THEIRS: [&str; 2] = ["wait_timeout", "ttl_check_interval"];
 
-/// Finds the name of a registered store, once there is one.
+/// The function that finds the name of a registered store. It is set once a store is registered.
 pub(crate) static REGISTERED: OnceLock<fn(&str) -> Option<&'static str>> = OnceLock::new();
 
 /// A kind of store.
@@ -88,7 +88,7 @@ impl Scheme {
             "redis-cluster" => (Self::RedisCluster, false),
             "rediss-cluster" => (Self::RedisCluster, true),
             "postgres" | "postgresql" => (Self::Postgres, false),
-            // The driver name is for a Python program.
+            // The part after the plus names a driver for a Python program.
             _ if name.starts_with("postgresql+") => (Self::Postgres, false),
             "mysql" | "mariadb" => (Self::Mysql, false),
             "etcd" => (Self::Etcd, false),
@@ -142,7 +142,7 @@ impl Scheme {
         }
     }
 
-    /// Returns the store's name for people, and the feature that builds the store in.
+    /// Returns the store's name for people, and the name of the Cargo feature that includes the store.
     pub(crate) const fn feature(self) -> (&'static str, &'static str) {
         match self {
             Self::Redis | Self::RedisSentinel | Self::RedisCluster => ("Redis", "redis"),
@@ -175,25 +175,26 @@ pub struct Address {
     pub namespace: String,
     /// The TTL of a lease.
     pub ttl_ms: u64,
-    /// How long to wait for a free node.
+    /// The maximum time to wait for a free node.
     pub wait_ms: u64,
     /// The nodes that may be leased, or `None` for all nodes.
     pub nodes: Option<RangeInclusive<u64>>,
-    /// How far the local clock may be from the store's.
+    /// The largest allowed difference between the local clock and the store's clock.
     pub clock_difference_ms: u64,
-    /// Whether the address sets no clock difference. Then the smaller value of an existing space applies.
+    /// True if the address sets no clock difference. Then the value of an existing space applies if it is
+    /// smaller.
     pub is_clock_difference_default: bool,
-    /// Redis: how many replicas must have a change before the change counts.
+    /// Redis: the number of replicas that must have a change before the change counts.
     pub replicas: u32,
-    /// Whether the user accepts that the server may forget: for Redis, PostgreSQL and MySQL.
+    /// Redis, PostgreSQL and MySQL: true if the user accepts that the server may lose acknowledged writes.
     pub is_durability_none: bool,
-    /// Whether a counter whose store lost writes issues no number until somebody raises it.
+    /// True if a counter whose store lost writes issues no number until somebody raises the counter.
     pub is_refused_after_loss: bool,
-    /// Whether the user declares, at each start, that nobody has had a lease before.
+    /// True if the user declares, at each start, that nobody has had a lease before.
     pub is_init: bool,
-    /// SQL stores: the system whose tables have the counters.
+    /// SQL stores: the system whose tables contain the counters.
     pub schema: Schema,
-    /// PostgreSQL: the schema with the records.
+    /// PostgreSQL: the schema that contains the records.
     pub schema_name: String,
     label: Option<String>,
     scheme: Scheme,
@@ -202,18 +203,19 @@ pub struct Address {
     user: Option<String>,
     password: Option<String>,
     hosts: Vec<(String, u16)>,
-    // Without the first slash. For SQLite, decoded and with the slash.
+    // The path without its first slash. For SQLite, the path is decoded and keeps the slash.
     path: String,
-    // As written, without Polyflake's own parameters.
+    // The parameters as written, without Polyflake's own parameters.
     query: Vec<String>,
 }
 
 impl Address {
-    /// Reads an address.
+    /// Parses an address.
     ///
     /// # Errors
     ///
-    /// The error says what is wrong and what would be valid, without any part that may be a secret.
+    /// Returns an error that describes the fault and shows a valid form. The error contains no part of the
+    /// address that may be a secret.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
             return Err("a store's address has no spaces and control characters: write them as %20".into());
@@ -228,7 +230,7 @@ impl Address {
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = place.split_once('/').unwrap_or((place, ""));
         if query.contains('@') || (path.contains('@') && scheme != Scheme::Sqlite) {
-            // This may be the rest of a password with a slash in it, which must not be mistaken for a path.
+            // This may be the rest of a password that contains a slash. It must not be mistaken for a path.
             return Err(format!("an @ after the host: {ESCAPES}"));
         }
         let (parameters, query) = Parameters::read(query, scheme)?;
@@ -294,13 +296,14 @@ impl Address {
         })
     }
 
-    /// Returns how long one attempt to query the store may take: a sixth of the TTL, at most 5 s.
+    /// Returns the maximum time for one attempt to query the store: a sixth of the TTL, at most 5 s.
     pub fn attempt(&self) -> Duration {
         Duration::from_millis((self.ttl_ms / 6).min(5000))
     }
 
-    /// If two addresses lead to one store, returns how they differ in a parameter that a promise depends on.
-    /// Two users of a lease or a counter must have the same values.
+    /// Compares two addresses that lead to one store. Two users of a lease or a counter must have the same
+    /// values of the parameters that a promise depends on. If these values differ, returns a text that shows
+    /// both.
     pub(crate) fn other_promises(&self, other: &Self) -> Option<String> {
         let text = |it: &Self| {
             let duration = |ms| humantime::format_duration(Duration::from_millis(ms));
@@ -321,12 +324,12 @@ impl Address {
         self.scheme
     }
 
-    /// Returns true if the scheme asks for TLS. (SQL stores ask for TLS in the query.)
+    /// Returns true if the scheme asks for TLS. (For SQL stores, the query asks for TLS.)
     pub const fn is_tls(&self) -> bool {
         self.is_tls
     }
 
-    /// The longest label, in characters.
+    /// The maximum length of a label, in characters.
     pub(crate) const MAX_LABEL: usize = 128;
 
     /// Returns the holder's name in a lease's record: `label`, or else the host's name and the ID of the
@@ -355,8 +358,8 @@ impl Address {
         self.password.as_deref().and_then(decode)
     }
 
-    /// Returns the database; for Sentinel, the master's name, `/` and the database; for `sqlite`, the path of
-    /// the file.
+    /// Returns the database. For Sentinel, returns the master's name, `/` and the database. For `sqlite`,
+    /// returns the path of the file.
     pub fn path(&self) -> String {
         if self.scheme == Scheme::Sqlite { self.path.clone() } else { decode(&self.path).unwrap_or_default() }
     }
@@ -368,12 +371,12 @@ impl Address {
             .map(|(_, value)| value.into_owned())
     }
 
-    /// Returns the names of the driver parameters, in the given order.
+    /// Returns the names of the driver parameters, in the order in which the address lists them.
     pub fn parameter_names(&self) -> Vec<String> {
         form_urlencoded::parse(self.query.join("&").as_bytes()).map(|(key, _)| key.into_owned()).collect()
     }
 
-    /// Returns the address without Polyflake's parameters, but with its secrets: only for a driver.
+    /// Returns the address without Polyflake's parameters, but with its secrets. Pass it only to a driver.
     pub fn driver_url(&self) -> String {
         let mut url = format!("{}://", self.scheme.name(self.is_tls));
         if self.user.is_some() || self.password.is_some() {
@@ -392,8 +395,8 @@ impl Address {
         url
     }
 
-    /// Returns a key that is equal for addresses that lead to the same store as the same user, and so can
-    /// share a connection. Of Polyflake's parameters, it includes only `schema_name`.
+    /// Returns a key that is equal for two addresses that can share a connection, because they lead to the
+    /// same store as the same user. Of Polyflake's parameters, the key includes only `schema_name`.
     pub fn key(&self) -> String {
         let mut hosts = self.hosts.clone();
         hosts.sort();
@@ -435,7 +438,7 @@ fn decode(text: &str) -> Option<String> {
 
 fn read_hosts(text: &str, scheme: Scheme) -> Result<Vec<(String, u16)>, String> {
     if text.is_empty() {
-        // The driver then uses the server on this host, or its `host` parameter.
+        // In this case, the driver uses the server on this host or its `host` parameter.
         return if matches!(scheme, Scheme::Postgres | Scheme::Custom(_)) {
             Ok(Vec::new())
         } else {
@@ -545,7 +548,7 @@ struct Parameters {
 }
 
 impl Parameters {
-    /// Reads Polyflake's parameters, and returns the others unread.
+    /// Parses Polyflake's parameters, and returns the other parameters unchanged.
     fn read(query: &str, scheme: Scheme) -> Result<(Self, Vec<String>), String> {
         let mut it = Self { ttl_ms: 30_000, ..Self::default() };
         let mut difference_ms = None;
@@ -556,7 +559,7 @@ impl Parameters {
                 return Err(format!("a parameter in the store's address has no value; {ESCAPES}"));
             }
             let Some((key, value)) = form_urlencoded::parse(part.as_bytes()).next() else { continue };
-            // Bytes that are not UTF-8 were replaced in the value.
+            // The decoder has replaced bytes that are not UTF-8.
             if value.contains(char::REPLACEMENT_CHARACTER) {
                 return Err("a parameter in the store's address is not UTF-8".into());
             }
@@ -630,7 +633,7 @@ impl Parameters {
             seen.push(key);
         }
         it.check_schema()?;
-        // If two clocks may differ by the whole length of a lease, the lease means nothing.
+        // If two clocks may differ by the whole duration of a lease, the lease guarantees nothing.
         let most_ms = it.ttl_ms / 4;
         it.is_clock_difference_default = difference_ms.is_none();
         it.clock_difference_ms = match difference_ms {
@@ -651,8 +654,8 @@ impl Parameters {
         Ok((it, rest))
     }
 
-    /// Checks the schemas. The statements on other systems' tables name no schema, so they might take another
-    /// table's row unnoticed.
+    /// Checks the two schema parameters. The statements on other systems' tables name no schema, so they
+    /// could silently change a row of the wrong table.
     fn check_schema(&self) -> Result<(), String> {
         if self.schema_name.is_some() && self.schema != Schema::Polyflake {
             return Err("schema_name is for Polyflake's own table, and schema=leaf, tinyid or cosid names another: leave \
@@ -690,7 +693,7 @@ fn ours(scheme: Scheme) -> String {
     names.join(", ")
 }
 
-/// Returns true if this kind of server has settings under which it forgets.
+/// Returns true if this kind of server has settings under which it may lose acknowledged writes.
 const fn may_forget(scheme: Scheme) -> bool {
     scheme.is_redis() || matches!(scheme, Scheme::Postgres | Scheme::Mysql)
 }

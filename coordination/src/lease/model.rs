@@ -1,18 +1,19 @@
-//! Searches every history of two processes and a store that may lose what it acknowledged. No two leases may
-//! issue in the same tick of a node, and nobody may acquire a node while another process answers as its only
-//! holder.
+//! Searches every history of two processes and a store that may lose acknowledged writes. No two leases may
+//! issue in the same tick of a node, and no process may acquire a node while another process reports that it
+//! is the node's only holder.
 //!
-//! This is a breadth-first search over all states, and it uses the decisions that a process makes. A checker
-//! from a library would not make it shorter: the transitions are most of the code, and the search itself is a
-//! queue and a set.
+//! This is a breadth-first search over all states. It runs the same decision code as a process. A
+//! model-checking library would not make it shorter, because the transitions are most of the code, and the
+//! search itself needs only a queue and a set.
 //!
-//! A lease counts as having issued in every tick of its range as soon as it has the range. That is more than
-//! any clock, pause or step allows. Only a lease that is given back may have issued less. Each answer arrives
-//! with its own clock readings, one of which may be wrong, and one process's count of elapsed time may stand
-//! still. A request is carried out at any time after the decision to send it. By then, the process may have
-//! given up on the request or crashed, which models a delay or a pause.
+//! The model assumes that a lease has issued in every tick of its range as soon as it has the range. No
+//! clock, pause or step can make it issue more. Only a lease that is given back may have issued less. Each
+//! answer arrives with its own clock readings, one of which may be wrong, and one process's clock of elapsed
+//! time may stand still. The store carries out a request at any time after the process decided to send it.
+//! The process may already have given up on the request or crashed, which models a delay or a pause.
 //!
-//! Versions and tokens are only compared for equality, so states that differ only in these are the same.
+//! Versions and tokens are only compared for equality, so the search treats states that differ only in these
+//! values as equal.
 //!
 //! If a rule is removed, the search must find two leases with the same tick.
 
@@ -29,19 +30,19 @@ use super::*;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Without {
     Nothing,
-    /// A record is written, whatever its version is.
+    /// The store writes a record regardless of its version.
     Version,
-    /// A record is written, whatever the head is.
+    /// The store writes a record regardless of the head.
     Guard,
     /// A holder issues past its bound, as far as its clock allows.
     Bound,
-    /// A store that lost writes gets a head with its old fence.
+    /// After a loss, the new head has no fence.
     Fence,
     /// A release reads the last issued tick before issuing has stopped.
     Swap,
-    /// Bounds and expiries count from the higher clock.
+    /// Bounds and expiries are computed from the higher clock.
     LowerClock,
-    /// Fences count from the lower clock.
+    /// Fences are computed from the lower clock.
     HigherClock,
     /// Fences allow for only twice the clock difference.
     Thrice,
@@ -49,19 +50,19 @@ enum Without {
     OneDifference,
     /// A process uses its own lead instead of the space's.
     OneLead,
-    /// An acquisition counts, whichever server acknowledged it.
+    /// An acquisition counts regardless of which server acknowledged it.
     CountedAcquisition,
-    /// A renewal counts, whichever server acknowledged it.
+    /// A renewal counts regardless of which server acknowledged it.
     CountedRenewal,
-    /// A holder that finds its record after a loss rejoins.
+    /// A holder that finds its record after a loss rejoins, however late it is.
     RejoiningInTime,
-    /// A holder rejoins up to its expiry.
+    /// A holder may rejoin until its lease expires, without a margin.
     RejoiningMargin,
     /// An empty store counts as new.
     First,
-    /// A process that declares a store new lifts any fence.
+    /// A process that declares a store new removes any fence.
     Loss,
-    /// A read finds a write that another replica did not confirm, and the write counts as confirmed.
+    /// If a read finds a write that another replica did not confirm, the write counts as confirmed.
     Confirmation,
     /// A renewal moves the expiry back if the clock was set back.
     Expiry,
@@ -71,38 +72,39 @@ enum Without {
 #[derive(Debug, Clone, Copy)]
 struct Setting {
     nodes: u32,
-    /// The differences of the first process, which created the space, and of the other process.
+    /// The clock difference of the first process, which created the space, and of the second process.
     difference_ms: [u64; 2],
     lead_ms: [u64; 2],
     ttl_ms: u64,
     /// The true times that a history passes through.
     times: &'static [u64],
-    /// How far the store's clock and a process's clock are ahead when an answer is received.
+    /// The clock errors that an answer may have: how far the store's clock and the process's clock are ahead.
     clocks: &'static [(i64, i64)],
-    /// How many processes hold a lease at the start.
+    /// The number of processes that hold a lease at the start.
     holders: usize,
-    /// Whether writes count only once a replica has them.
+    /// True if a write counts only once a replica has it.
     is_confirmed: bool,
-    /// Whether the second process declares that the store is new.
+    /// True if the second process declares that the store is new.
     is_init: bool,
-    /// Whether the space's head may be lost while no process knows of it.
+    /// True if the store may lose the space's head while no process knows the head.
     is_head_lost: bool,
     left: Left,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Left {
-    /// How many requests a process may give up on. They are lost, delayed, or carried out without a reply.
+    /// The number of requests that a process may give up on. Such a request is lost, delayed, or carried out
+    /// without a reply.
     timeouts: u8,
     repeats: u8,
     crashes: u8,
     releases: u8,
     renewals: u8,
-    /// How many times a replica may take over.
+    /// The number of times that a replica may take over.
     failovers: u8,
-    /// How many times the space's records may be dropped without the store saying so.
+    /// The number of times that the store may silently drop the space's records.
     evictions: u8,
-    /// How many requests the old store may carry out after a replica took over from it.
+    /// The number of requests that the old store may carry out after a replica took over from it.
     olds: u8,
 }
 
@@ -116,7 +118,7 @@ struct World {
     /// The store that a replica took over from, if it keeps answering.
     old: Option<Memory>,
     processes: [Process; 2],
-    /// Requests that no process waits for, but that may still be carried out.
+    /// Requests that no process waits for, but that the store may still carry out.
     late: Vec<Request>,
     /// For each node, one bit for each tick in which a lease may have issued.
     issued: [u64; 2],
@@ -126,7 +128,7 @@ struct World {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Process {
     doing: Doing,
-    /// The request that was decided on, but not carried out yet.
+    /// The request that the process decided to send. The store has not carried it out yet.
     request: Option<Request>,
 }
 
@@ -138,8 +140,8 @@ enum Doing {
         held: Held,
         until: u64,
         renewal: Option<Renewal>,
-        /// The time until which the first process answers as the only holder, and the time at which its
-        /// present renewal began.
+        /// The time until which the first process reports that it is the only holder, and the time at which
+        /// its current renewal began.
         alone_until: u64,
         since: u64,
     },
@@ -155,18 +157,19 @@ enum Action {
     Tick,
     /// The process begins a renewal with its clock ahead by this much, or begins its release again.
     Begin(usize, i64),
-    /// The process's request is carried out, and the reply is received at these clock readings.
+    /// The store carries out the process's request, and the process receives the reply with these clock
+    /// errors.
     Exchange(usize, (i64, i64)),
-    /// The same, but by the store that a replica took over from.
+    /// Like `Exchange`, but the store that a replica took over from carries out the request.
     ExchangeWithOld(usize),
-    /// The same, and the request will be carried out again.
+    /// Like `Exchange`, but the store will carry out the request a second time.
     Repeat(usize),
-    /// The process's request is carried out, and the reply is lost.
+    /// The store carries out the process's request, and the reply is lost.
     LoseReply(usize),
-    /// The process gives up on its request, which may be carried out later.
+    /// The process gives up on its request. The store may still carry it out later.
     GiveUp(usize),
     Late(usize),
-    /// The process gives its lease back, having issued below this tick.
+    /// The process gives its lease back. It has issued only below this tick.
     Release(usize, u64),
     Crash(usize),
     Replicate,
@@ -196,7 +199,7 @@ impl Model {
         Self { terms: [terms(0), terms(1)], setting, without }
     }
 
-    /// `is_replicated`: whether the replica already has the space and the first leases.
+    /// Returns the first state. If `is_replicated`, the replica already has the space and the first leases.
     fn start(&self, is_replicated: bool) -> World {
         let head = Head {
             version: 1,
@@ -255,7 +258,7 @@ impl Model {
                 if world.old.is_some() && left.olds > 0 {
                     actions.push(Action::ExchangeWithOld(at));
                 }
-                // A read without a reply changes nothing, so it may as well be sent later.
+                // A read without a reply changes nothing. The model covers it by sending the read later.
                 if !matches!(request, Request::Read(_)) {
                     if left.repeats > 0 {
                         actions.push(Action::Repeat(at));
@@ -308,7 +311,7 @@ impl Model {
         actions
     }
 
-    /// Returns the state after an action, and whether two leases then have the same tick.
+    /// Returns the state after an action. The flag is true if two leases have the same tick in that state.
     fn after(&self, world: &World, action: Action) -> (World, bool) {
         let mut world = world.clone();
         let mut repeats = false;
@@ -431,7 +434,8 @@ impl Model {
         process.request = Some(request);
     }
 
-    /// Returns `None` if the store needs confirmations and has no replica.
+    /// Carries out a request at the store. Returns `None` if the store needs confirmations and has no
+    /// replica.
     fn carry_out(
         &self,
         world: &mut World,
@@ -567,7 +571,7 @@ impl Model {
         world.issue(at, 0) || (at == 1 && is_acquired.is_some_and(|node| world.is_answering(node, now)))
     }
 
-    /// Changes the reply that a process sees if the process ignores a rule.
+    /// If the process ignores a rule, changes the reply that it sees.
     fn show(&self, terms: &Terms, doing: &Doing, received: &mut Received) {
         let is_acquiring = matches!(doing, Doing::Acquiring(_));
         if received.reply == Reply::Written {
@@ -585,7 +589,7 @@ impl Model {
         }
     }
 
-    /// Changes the request that the process then sends.
+    /// If the process ignores a rule, changes the request that it sends next.
     fn change(&self, terms: &Terms, received: &Received, next: &mut Request) {
         let Request::PutHead { new, .. } = next else { return };
         match self.without {
@@ -598,7 +602,7 @@ impl Model {
         }
     }
 
-    /// Returns by how much the process overestimates its lease's expiry.
+    /// Returns how much later than its real expiry the process believes its lease to expire.
     fn longer(&self, held: &Held) -> u64 {
         match self.without {
             Without::RejoiningInTime => 1000,
@@ -640,7 +644,7 @@ fn draw_next(drawn: &mut u64) -> u64 {
     *drawn << 1
 }
 
-/// Makes a bound and an expiry count from another time.
+/// Recomputes the bound and the expiry in a request from another time.
 fn reserve_from(terms: &Terms, sent: Option<&mut Sent>, request: &mut Request, now_ms: u64) {
     let (Some(sent), Request::PutNode { new, .. }) = (sent, request) else { return };
     let head = &sent.under;
@@ -651,8 +655,8 @@ fn reserve_from(terms: &Terms, sent: Option<&mut Sent>, request: &mut Request, n
 }
 
 impl World {
-    /// A holder issues up to its bound, or up to `or` if that is higher. Returns whether another lease issued
-    /// there before.
+    /// Issues in every tick up to the holder's bound, or up to `or` if that is higher. Returns true if
+    /// another lease has already issued in one of these ticks.
     fn issue(&mut self, at: usize, or: u64) -> bool {
         let Doing::Holding { held, until, .. } = &mut self.processes[at].doing else { return false };
         let issued = &mut self.issued[usize::try_from(held.node).unwrap()];
@@ -663,7 +667,7 @@ impl World {
         repeats
     }
 
-    /// Returns true if the first process answers as the only holder of the node.
+    /// Returns true if the first process reports that it is the only holder of the node.
     fn is_answering(&self, node: u64, now: u64) -> bool {
         match &self.processes[0].doing {
             Doing::Holding { held, alone_until, .. } => held.node == node && *alone_until > now,
@@ -671,7 +675,7 @@ impl World {
         }
     }
 
-    /// Keeps a request to be carried out later, if that changes anything.
+    /// Keeps a request that the store may carry out later. Drops a read, which would change nothing.
     fn keep(&mut self, request: Request) {
         if !matches!(request, Request::Read(_)) {
             self.late.push(request);
@@ -685,7 +689,7 @@ impl World {
         most
     }
 
-    /// Merges states that differ only in things that no decision depends on.
+    /// Makes states equal that differ only in values on which no decision depends.
     fn normalise(&mut self) {
         let mut numbers: Vec<u64> = Vec::new();
         self.visit(&mut |version| {
@@ -721,8 +725,8 @@ impl World {
         }
     }
 
-    /// Visits every version and every token. Also removes the leases' start times, which matter only for an
-    /// operator's reset.
+    /// Visits every version and every token. Also clears the start times of the leases, which matter only for
+    /// an operator's reset.
     fn visit(&mut self, visit: &mut dyn FnMut(&mut u64)) {
         for store in [&mut self.store, &mut self.replica].into_iter().chain(self.old.as_mut()) {
             if let Some(head) = &mut store.head {
@@ -800,8 +804,8 @@ const fn below(tick: u64) -> u64 {
     if tick >= 64 { panic!("too late a tick") } else { (1 << tick) - 1 }
 }
 
-/// Returns a hash that tells states apart. Among a few million states, a collision is less likely than a
-/// wrong bit in memory.
+/// Returns a hash that identifies a state. Among a few million states, a collision is less likely than a bit
+/// error in memory.
 fn fingerprint(world: &World) -> u64 {
     let mut hasher = DefaultHasher::new();
     world.hash(&mut hasher);
@@ -894,13 +898,13 @@ const EVICTION: Setting = Setting {
     left: Left { timeouts: 1, renewals: 1, evictions: 1, ..NONE },
     ..SHORT
 };
-/// Both processes may want the node that was never used.
+/// Both processes may choose the node that was never used.
 const EARLY: Setting = Setting { holders: 0, left: Left { renewals: 1, evictions: 1, ..NONE }, ..EVICTION };
 /// The second process always declares that the store is new. This does no harm, because the head has reached
 /// the replica.
 const VOUCHED: Setting =
     Setting { holders: 0, is_init: true, is_head_lost: false, left: FAILOVER.left, ..FAILOVER };
-/// Two holders that notice a loss at the same time.
+/// Two holders notice a loss at the same time.
 const TWO: Setting = Setting {
     nodes: 2,
     times: &[2, 3],
@@ -908,7 +912,7 @@ const TWO: Setting = Setting {
     left: Left { timeouts: 1, renewals: 2, failovers: 1, ..NONE },
     ..SHORT
 };
-/// Two masters, of which the old one no longer has a replica.
+/// There are two masters, and the old master no longer has a replica.
 const MASTERS: Setting = Setting {
     times: &[2, 6],
     is_confirmed: true,
@@ -916,7 +920,7 @@ const MASTERS: Setting = Setting {
     left: Left { olds: 2, ..FAILOVER.left },
     ..FAILOVER
 };
-/// A lease lasts 12 ms. Clocks are up to 2 ms off, and one of them may be off by 4 ms more, which a renewal
+/// A lease lasts 12 ms. Clocks are up to 2 ms off. One of them may be off by another 4 ms, which a renewal
 /// tolerates.
 const CLOCKS: Setting = Setting {
     difference_ms: [2, 2],
@@ -942,7 +946,7 @@ const SET_BACK: Setting = Setting {
 const TWICE: Setting =
     Setting { left: Left { renewals: 2, ..CLOCKS.left }, clocks: &[(2, 2), (-6, -2)], ..CLOCKS };
 
-/// All events together would make too many states, so each of these settings has some of them.
+/// All events together would make too many states, so each of these settings allows only some of them.
 const LARGER: [Setting; 6] = [
     Setting { left: Left { timeouts: 1, repeats: 1, crashes: 1, renewals: 1, ..NONE }, ..SHORT },
     Setting { left: Left { repeats: 1, ..LATE.left }, ..LATE },

@@ -1,9 +1,9 @@
-//! Simulates an hour for each seed. 6 processes use 4 nodes of a store that fails in every possible way, and
-//! no ID may repeat.
+//! Simulates an hour for each seed. 6 processes share 4 nodes in a store that fails in every possible way,
+//! and no ID may occur twice.
 //!
-//! The simulation polls by hand the functions that a process runs. A queue of events, ordered by simulated
-//! time, replaces the network, the clocks and the scheduler, so that a seed determines the history. A lease
-//! counts as having issued in every tick from its start to its process's clock.
+//! The simulation polls the functions that a process runs. A queue of events, ordered by simulated time,
+//! replaces the network, the clocks and the scheduler, so that a seed determines the history. The simulation
+//! assumes that a lease issues in every tick from its start to its process's clock.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,11 +23,11 @@ const PROCESSES: usize = 6;
 /// The store's time at the start, in ms since the space's epoch.
 const START_MS: u64 = 1_000_000_000;
 
-/// The faults that may happen, and the rule of the protocol that is removed.
+/// The faults that may happen, and the rules that are removed from the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each with each")]
 struct Faults {
-    /// Requests and replies are lost, late or carried out twice.
+    /// Requests and replies are lost or delayed, and requests are carried out twice.
     network: bool,
     /// The store cannot be reached for a while.
     outages: bool,
@@ -82,9 +82,9 @@ struct Kept {
 
 #[derive(Default)]
 struct Process {
-    /// How far the machine's clock is from true time.
+    /// The error of the machine's clock.
     skew_ms: i64,
-    /// How much elapsed time the machine's count has missed.
+    /// The elapsed time that the machine's clock failed to count.
     missed_ms: u64,
     still_until: u64,
     leases: Vec<Lease>,
@@ -119,7 +119,8 @@ struct World {
     /// The store's earlier states, for a replica that is behind.
     past: Vec<(u64, Kept)>,
     store_skew_ms: i64,
-    /// Whose clocks may be far off: the store's or the processes', but never both during one write.
+    /// True if the store's clock may be far off, and false if the processes' clocks may be. They are never
+    /// both far off during one write.
     is_store_wrong: bool,
     down_until: u64,
     replies: BTreeMap<u64, Result<Answer<Reply>, StoreError>>,
@@ -244,7 +245,7 @@ impl World {
         Written::Written
     }
 
-    /// Issues everything that a process may have issued by now.
+    /// Issues in every tick in which the process may have issued by now.
     fn issue(&mut self, process: usize) {
         let wall_ms = START_MS + self.now;
         let tick = self.terms.space.tick_of(wall_ms.saturating_add_signed(self.processes[process].skew_ms));
@@ -317,7 +318,7 @@ impl World {
         self.around(most)
     }
 
-    /// Replaces the store with another one, which lacks some of the last writes or has none.
+    /// Replaces the store with another one that lacks some of the last writes or is empty.
     fn lose(&mut self) {
         self.counts.losses += 1;
         let incarnation = self.counts.losses.to_string();
@@ -402,7 +403,7 @@ impl Time for Handle {
 
     fn elapsed_ms(&self) -> u64 {
         let world = self.world();
-        // An uncounted pause is missing from the count from its start on. Otherwise the count might go back.
+        // The clock excludes an uncounted pause as soon as the pause begins. Otherwise it might go back.
         world.now.saturating_sub(world.processes[self.process].missed_ms)
     }
 }
@@ -433,7 +434,7 @@ impl Store for Handle {
     fn disconnect(&mut self) {}
 }
 
-/// A process that issues whenever it wakes.
+/// Issues IDs for a process whenever the process wakes up.
 async fn issuing(handle: Handle) {
     loop {
         handle.sleep(1 + handle.below(4000)).await;
@@ -441,7 +442,7 @@ async fn issuing(handle: Handle) {
     }
 }
 
-/// The simplest form of a keeper's work.
+/// Acquires, renews and releases leases for a process, as a simple keeper would.
 async fn keeping(mut handle: Handle) {
     let (time, process) = (handle.clone(), handle.process);
     let terms = handle.world().terms.clone();
@@ -521,7 +522,7 @@ async fn keeping(mut handle: Handle) {
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
 fn run(seed: u64, faults: Faults, is_logged: bool) -> World {
-    // A tick may be longer than any other span.
+    // A tick may be longer than any other duration.
     let tick_ms = if seed % 2 == 0 { 1 } else { 60_000 };
     let terms = Terms { space: Space { tick_ms, ..terms().space }, ..terms() };
     let world = Arc::new(Mutex::new(World {
@@ -590,9 +591,9 @@ fn run(seed: u64, faults: Faults, is_logged: bool) -> World {
     Arc::into_inner(world).unwrap().into_inner().unwrap()
 }
 
-/// Returns the story of a seed whose history repeats an ID, with as few kinds of faults as still cause the
-/// repeat. The story has everything that was written about the node, and everything that happened to the
-/// store and the processes since the first of the two leases.
+/// Returns a log of a seed whose history repeats an ID, with as few kinds of faults as still cause the
+/// repetition. The log contains all entries about the node, and all events at the store and the processes
+/// since the first of the two leases.
 fn story(seed: u64, mut faults: Faults) -> String {
     let without: [fn(&mut Faults); 6] = [
         |f| f.network = false,

@@ -1,4 +1,4 @@
-//! Tests of the decisions, one by one.
+//! Tests each decision on its own.
 
 use super::memory::{Local, Memory};
 use super::*;
@@ -28,12 +28,12 @@ pub(super) fn terms() -> Terms {
     }
 }
 
-/// A store, a machine, and the times that both assume.
+/// A store, a machine, and the errors of their clocks.
 struct Bench {
     store: Memory,
     terms: Terms,
     drawn: u64,
-    /// How far the two clocks are ahead.
+    /// How far each of the two clocks is ahead.
     store_ahead_ms: i64,
     local_ahead_ms: i64,
     granularity_ms: u64,
@@ -107,7 +107,7 @@ impl Bench {
         }
     }
 
-    /// Continues up to the first write of a node's record, and does not send this write.
+    /// Continues up to the first write of a node's record. Returns that write without sending it.
     fn go_to_write(&mut self, acquisition: &mut Acquisition, now_ms: u64) -> Request {
         let terms = self.terms.clone();
         let mut request = acquisition.begin(&terms, &mut || self.random());
@@ -248,7 +248,7 @@ fn nodes_without_a_head_are_no_new_space() {
 #[test]
 fn a_store_that_can_forget_is_waited_for_unless_somebody_vouches() {
     let mut bench = Bench::that_forgets();
-    // The fence is the lead, three times the clock difference, the store's granularity, and one tick ahead.
+    // The fence is ahead by the lead, three times the clock difference, the store's granularity and one tick.
     let fence = NOW + 31_000 + 3000 + 1 + 1;
     assert_eq!(bench.acquire(NOW), Err(Refusal::Fenced { in_ms: fence - NOW, why: Why::First }));
     assert_eq!(fenced(&bench.acquire(fence - 1)), Some(1));
@@ -314,7 +314,7 @@ fn a_holder_with_a_larger_lead_uses_the_spaces_and_says_so() {
     assert_eq!(bench.head().lead_ms, 31_000);
 }
 
-/// After a space was used once with ttl=1h, every holder with a TTL of 3 s reserved an hour.
+/// Once a process had used a space with ttl=1h, every later holder with a TTL of 3 s reserved an hour, too.
 #[test]
 fn a_holder_with_a_smaller_lead_uses_its_own() {
     let mut bench = Bench::new();
@@ -335,7 +335,7 @@ fn a_larger_difference_than_the_spaces_is_refused() {
     bench.terms.clock_difference_ms = 1001;
     let refusal = Refusal::DifferenceTooLarge { difference_ms: 1001, of_space_ms: 1000 };
     assert_eq!(bench.acquire(NOW), Err(refusal));
-    // Nobody set a difference, so the space's difference applies, also when the clocks are compared.
+    // The address sets no difference, so the space's difference applies, even when the clocks are compared.
     bench.terms.is_difference_default = true;
     bench.acquire(NOW).unwrap();
     bench.local_ahead_ms = 1001;
@@ -344,7 +344,7 @@ fn a_larger_difference_than_the_spaces_is_refused() {
     (bench.local_ahead_ms, bench.terms.is_difference_default) = (0, false);
     bench.terms.clock_difference_ms = 10;
     bench.acquire(NOW).unwrap();
-    // The space's difference counts: the lease expired at 30 000.
+    // The space's difference applies, so the lease has expired at 30 000.
     assert_eq!(bench.head().difference_ms, 1000);
 }
 
@@ -355,13 +355,13 @@ fn nodes_are_handed_out_once_and_the_next_is_told_who_frees_first() {
     let first = nodes[0];
     nodes.sort_unstable();
     assert_eq!(nodes, [0, 1, 2, 3]);
-    // The node is free only after more than the clock difference has passed since the expiry.
+    // The node is free only once more than the clock difference has passed since the expiry.
     for now in [NOW + 10, NOW + 31_000] {
         let at_ms = NOW + 31_001;
         let first = Some(FreesFirst { node: first, label: "here".to_owned(), at_ms, in_ms: at_ms - now });
         assert_eq!(bench.acquire(now), Err(Refusal::NoneFree { nodes: 4, first }));
     }
-    // Both clocks must say so.
+    // The lease must have expired by both clocks.
     bench.local_ahead_ms = -1;
     assert!(bench.acquire(NOW + 31_001).is_err());
     (bench.local_ahead_ms, bench.store_ahead_ms) = (0, -1);
@@ -389,7 +389,7 @@ fn a_passed_bound_comes_before_a_new_node_and_that_before_a_bound_ahead() {
     bench.terms.nodes.range = Some(0..=1);
     let first = bench.acquire(NOW).unwrap();
     bench.release(&first, NOW + 500, NOW);
-    // The other node was never used, and the bound of this one is ahead.
+    // The acquisition picks the node that was never used, because the bound of the first node is ahead.
     let second = bench.acquire(NOW).unwrap();
     assert_ne!(second.node, first.node);
     bench.release(&second, NOW + 400, NOW);
@@ -455,12 +455,13 @@ fn an_unclear_acquisition_is_written_once_more() {
         if was_written {
             bench.send(&put, NOW);
         }
-        // This is the same write: a store may have it without confirming it, and a read confirms nothing.
+        // The acquisition sends the same write again. A store may have the write without having confirmed it,
+        // and a read confirms nothing.
         assert_eq!(acquisition.begin(&terms(), &mut || 1), put);
         let Request::PutNode { node, new, .. } = put else { panic!() };
         let held = bench.go(&mut acquisition, NOW + 9).unwrap();
         assert_eq!((held.node, held.token, held.reserved_until), (node, new.token, new.reserved_until));
-        // From now on, this is another acquisition.
+        // From here on, this value acquires another lease.
         let next = bench.go(&mut acquisition, NOW + 9).unwrap();
         assert!(next.node != held.node && next.token != held.token);
     }
@@ -493,7 +494,7 @@ fn an_acquisition_that_another_store_acknowledged_gives_nothing() {
     bench.send(&put, NOW);
     let fence = NOW + 34_002;
     assert_eq!(fenced(&bench.go(&mut acquisition, NOW)), Some(fence - NOW));
-    // The lease belongs to nobody although it has not expired: nobody has issued under it.
+    // Nobody holds this lease although it has not expired, since nobody has issued under it.
     bench.store.head.as_mut().unwrap().fence = NOW + 1;
     let held = bench.go(&mut acquisition, NOW + 1).unwrap();
     assert_eq!(held.start, NOW + 1);
@@ -510,8 +511,8 @@ fn a_store_that_kept_all_is_the_same_and_its_head_says_so() {
     assert_eq!((&*bench.head().incarnation, bench.head().fence, bench.head().why), ("1*", 0, Why::First));
     assert_eq!((held.reserved_until, &held.known.head), (NOW + 71_001, bench.head()));
 
-    // Another holder finds another head with the same fence, and its own record. Nothing is cut, whatever the
-    // time is.
+    // Another holder finds its own record under another head with the same fence. Its renewal does not lower
+    // the bound, regardless of the time.
     let record = bench.store.nodes[&0].clone();
     bench.store.nodes.insert(0, Node { version: other.version, ..record });
     assert_eq!(bench.renew(&mut other, NOW + 90_000), EXTENDED);
@@ -530,13 +531,13 @@ fn a_renewal_moves_bound_and_expiry() {
     assert_eq!(bench.renew(&mut held, NOW + 10_000), EXTENDED);
     assert_eq!((held.start, held.reserved_until, held.expires_ms), (0, NOW + 41_001, NOW + 40_000));
     assert_eq!(bench.store.nodes[&held.node].version, held.version);
-    // The clocks went back, but the bound does not.
+    // The clocks went back, but the bound stays.
     assert_eq!(bench.renew(&mut held, NOW + 9000), EXTENDED);
     assert_eq!(held.reserved_until, NOW + 41_001);
 }
 
-/// A holder answers until the expiry that it read last. A renewal that moved the expiry back let another
-/// process in too early.
+/// A holder relies on the last expiry that it read. When a renewal moved the expiry back, another process
+/// could acquire the node too early.
 #[test]
 fn a_renewal_never_moves_the_expiry_back() {
     let mut bench = Bench::new().of_one();
@@ -546,14 +547,14 @@ fn a_renewal_never_moves_the_expiry_back() {
     bench.local_ahead_ms = 0;
     assert_eq!(bench.store.nodes[&0].expires_ms, NOW + 30_000);
     assert!(matches!(bench.acquire(NOW + 31_000), Err(Refusal::NoneFree { .. })));
-    // A renewal that counts from a store's clock that is behind does not move it back either.
+    // A store's clock that is behind does not make a renewal move the expiry back, either.
     bench.store_ahead_ms = -1500;
     assert!(matches!(bench.renew(&mut held, NOW + 1200), Ok(Renewed::Extended { .. })));
     assert_eq!((held.expires_ms, held.is_alone_for_ms()), (NOW + 30_000, 27_800));
 }
 
-/// A master whose clock is ahead by less than a third of the TTL wrote bounds above its replica's fence, and
-/// 18 020 numbers were issued twice.
+/// The clock of a master was ahead by less than a third of the TTL. Holders then wrote bounds above its
+/// replica's fence, and 18 020 numbers were issued twice.
 #[test]
 fn bounds_count_from_the_lower_clock_and_fences_from_the_higher() {
     let mut bench = Bench::that_forgets().of_one();
@@ -577,8 +578,7 @@ fn bounds_count_from_the_lower_clock_and_fences_from_the_higher() {
     assert!(matches!(bench.renew(&mut held, NOW + 3000), Ok(Renewed::Extended { clock: Some(_) })));
     assert_eq!((held.reserved_until, held.expires_ms), (NOW + 3000 + 13_001, NOW + 3000 + 12_000));
     bench.take_over(&replica);
-    // The fence is the lead, three times the difference, the granularity, and a tick, counted from this
-    // clock.
+    // The fence is ahead of this clock by the lead, three times the difference, the granularity and one tick.
     assert!(matches!(bench.renew(&mut held, NOW + 4000), Ok(Renewed::Extended { .. })));
     assert_eq!(bench.head().fence, NOW + 4000 + 3800 + 13_000 + 600 + 1 + 1);
 }
@@ -672,7 +672,7 @@ fn what_another_has_is_lost() {
 
 #[test]
 fn after_a_loss_only_those_who_surely_have_not_expired_renew() {
-    // Thirty seconds, minus twice the clock difference and the granularity.
+    // This is thirty seconds, minus twice the clock difference and the granularity.
     let last = 27_998;
     let was_leased = || {
         let mut bench = Bench::new().of_one();
@@ -701,7 +701,7 @@ fn after_a_loss_only_those_who_surely_have_not_expired_renew() {
     }
 }
 
-/// With a store that counts whole seconds, a lease that had expired was renewed after a loss.
+/// With a store that counts whole seconds, a holder could renew an expired lease after a loss.
 #[test]
 fn a_coarse_clock_is_allowed_for() {
     let mut bench = Bench::new().of_one();
@@ -710,7 +710,7 @@ fn a_coarse_clock_is_allowed_for() {
     assert_eq!(held.expires_ms, NOW + 30_000);
     let store = bench.store.clone();
     bench.take_over(&store);
-    // The clock is as far behind as it may be, 500 ms past the expiry, and reads 30 000.
+    // The lease expired 500 ms ago, but the clock is as far behind as it may be and still reads 30 000.
     bench.local_ahead_ms = -520;
     assert_eq!(bench.renew(&mut held, NOW + 30_500), Ok(Renewed::Lost));
     assert_eq!(bench.head().fence, NOW + 30_000 + 31_000 + 30 + 1000 + 1);
@@ -728,7 +728,7 @@ fn a_head_without_ones_own_record_is_a_loss() {
     let fence = NOW + 10_000 + 34_002;
     assert_eq!((bench.head().fence, bench.head().why), (fence, Why::Loss));
     assert_eq!(fenced(&bench.acquire(NOW + 10_000)), Some(34_002));
-    // The next renewal has nothing to add to that fence.
+    // The next renewal leaves that fence unchanged.
     assert_eq!(bench.renew(&mut other, NOW + 11_000), EXTENDED);
     assert_eq!(bench.head().fence, fence);
     assert_eq!(bench.store.nodes.len(), 2);
@@ -795,14 +795,14 @@ fn a_bound_comes_down_to_a_fence_below_it() {
     let mut held = bench.acquire(NOW).unwrap();
     bench.store.head = bench.store.head.clone().map(|head| Head { version: 77, fence: NOW + 5, ..head });
     let held_then = held.clone();
-    // The cut holds even if nothing else follows from the answer.
+    // The renewal lowers the bound even before the next request is answered.
     let (mut renewal, request) = bench.begin(&mut held, NOW + 2);
     let received = bench.send(&request, NOW + 2);
     let terms = bench.terms.clone();
     let next = renewal.step(&terms, &mut held, &received, &mut || 9).unwrap();
     assert!(matches!(next, Next::Ask(Request::PutNode { .. })));
     assert_eq!(held.reserved_until, NOW + 5);
-    // A lease that belonged to another process by then is not taken back.
+    // If another process has had the node by then, the holder does not take the lease back.
     let mut held = held_then;
     bench.store.nodes.get_mut(&0).unwrap().token = 3;
     bench.store.nodes.get_mut(&0).unwrap().version = 3;
@@ -889,7 +889,7 @@ fn nobody_else_has_the_node_for_what_is_left() {
     let mut bench = Bench::new().of_one();
     let held = bench.acquire(NOW).unwrap();
     assert_eq!(held.is_alone_for_ms(), 29_000);
-    // The store's clock is behind, and shows a lease as lasting longer than it does by this machine's clock.
+    // The store's clock is behind. By that clock, a lease seems to last longer than by this machine's clock.
     let mut bench = Bench { store_ahead_ms: -600, ..Bench::new().of_one() };
     assert_eq!(bench.acquire(NOW).unwrap().is_alone_for_ms(), 28_400);
     let mut bench = Bench { granularity_ms: 1000, ..Bench::new().of_one() };
@@ -932,7 +932,7 @@ fn a_lease_goes_through_a_store() {
         let node = Node::read(held.node, record).unwrap();
         assert!(node.is_given_back() && node.reserved_until == 5 && node.label == "here");
 
-        // This record belongs to somebody else.
+        // Somebody else wrote this record.
         let group = terms.group.clone();
         let new = Record { version: 1, number: 1, text: "{}".into() };
         let expected = Some(record.version);

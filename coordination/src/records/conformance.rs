@@ -1,4 +1,4 @@
-//! Tests that every store must pass, ours and your own.
+//! Tests that every store must pass, both Polyflake's stores and your own.
 
 use core::time::Duration;
 use std::collections::BTreeSet;
@@ -15,8 +15,8 @@ use crate::store::StoreError;
 /// Opens another client of the same store.
 type Open<'a> = &'a (dyn Fn() -> Box<dyn Store> + Sync);
 
-/// Tests a store. `open` opens another client of the same store. The tests leave other data in the store
-/// alone, and leave their own records there, in namespaces that begin with `conformance-`.
+/// Tests a store. `open` opens another client of the same store. The tests do not touch other data in the
+/// store. They leave their own records there, in namespaces that begin with `conformance-`.
 ///
 /// # Panics
 ///
@@ -102,7 +102,8 @@ impl Client {
     fn groups(&mut self, namespace: &str, kind: Kind) -> BTreeSet<String> {
         let names = self.ask(async |store| {
             let value = store.groups(namespace, kind).await?;
-            // The reply has neither the time nor the server, but a read has both.
+            // This reply contains neither the time nor the incarnation, but the reply to a read contains
+            // both.
             let group = Group { namespace: namespace.into(), kind, name: "none".into() };
             Ok(store.read(&group, Some(&["none"])).await?.map(|_| value))
         });
@@ -113,7 +114,7 @@ impl Client {
     }
 }
 
-/// Checks that the server has a clock, which is not years away from this machine's.
+/// Checks the facts and the incarnation, and that the server's clock is within a day of this machine's clock.
 fn check<T>(answer: &Answer<T>, facts: Facts) {
     assert!(!answer.incarnation.is_empty());
     assert!((1..=10_000).contains(&facts.granularity_ms), "{facts:?}");
@@ -181,7 +182,7 @@ fn a_record_is_compared_and_set(open: Open<'_>, namespace: &str) {
     assert_eq!(other.put(&group, "head", Some(10), &second), found(&first));
     assert_eq!(other.put(&group, "17", Some(11), &second), NOTHING);
     assert_eq!(other.put(&group, "head", Some(11), &second), Outcome::Written);
-    // The number came down, and so did the version: a version only has to be the expected one.
+    // Both the number and the version decrease here. A store compares versions only for equality.
     assert_eq!(one.record(&group, "head").as_ref(), Some(&second));
     assert_eq!(one.put(&group, "head", Some(11), &third), found(&second));
     assert_eq!(one.put(&group, "head", Some(9), &third), Outcome::Written);
@@ -199,7 +200,7 @@ fn a_write_can_be_repeated(open: Open<'_>, namespace: &str) {
         assert_eq!(one.put(&group, "head", Some(11), &second), Outcome::Written);
     }
     assert_eq!(other.record(&group, "head").as_ref(), Some(&second));
-    // A later write by another client stays.
+    // A repeated write does not replace a later write by another client.
     let third = record(13, 7, "{}");
     assert_eq!(other.put(&group, "head", Some(12), &third), Outcome::Written);
     assert_eq!(one.put(&group, "head", Some(11), &second), found(&third));
@@ -283,7 +284,7 @@ fn an_add_can_be_repeated(open: Open<'_>, namespace: &str) {
     for _ in 0..3 {
         assert_eq!(client.add(&add), Added::To(110));
     }
-    // The repeated add succeeds even if there would be no room for it a second time.
+    // The repeated add succeeds even if the limit leaves no room for a second addition.
     let last = Add { version: 32, count: 500, limit: 610, ..add };
     for _ in 0..3 {
         assert_eq!(client.add(&last), Added::To(610));
@@ -331,14 +332,15 @@ fn several_are_asked_for_at_once(open: Open<'_>, namespace: &str) {
     }
     let there = |at: u64| (at % 2 == 0).then(|| record(at, at, "{}"));
     assert_eq!(each(&mut client, &groups), (1..=150).map(there).collect::<Vec<_>>());
-    // The writes that fit take effect, whatever they are sent with, and each group gets its own.
+    // Each write whose expected version matches takes effect in its own group, regardless of the other
+    // writes.
     let outcomes =
         write_each(&mut client, &[write(2, Some(7), 900), write(3, None, 901), write(4, Some(4), 902)]);
     assert_eq!(outcomes, [found(&record(2, 2, "{}")), Outcome::Written, Outcome::Written]);
     let others = [of(4), group(namespace, Kind::Sequences, "it is 3"), of(3), of(1), of(2)];
     let (third, fourth) = (record(901, 3, "{}"), record(902, 4, "{}"));
     assert_eq!(each(&mut client, &others), [Some(fourth), None, Some(third), None, there(2)]);
-    // Several records of a group have one guard.
+    // Several records of a group share one guard.
     let guarded = |name: &str, version| {
         let (name, guard, new) = (name.into(), Some(("last".into(), version)), record(1, 0, ""));
         Write { group: of(3), name, expected: None, guard, new }
@@ -351,7 +353,7 @@ fn several_are_asked_for_at_once(open: Open<'_>, namespace: &str) {
 }
 
 fn all_of<T>(answers: Vec<Answer<T>>) -> Answer<Vec<T>> {
-    // If several servers keep groups, each server reports its own time and incarnation.
+    // If the groups are on several servers, each server reports its own time and incarnation.
     let first = answers.first().map(|it| (it.now_ms, it.incarnation.clone()));
     let (now_ms, incarnation) = first.unwrap_or_else(|| panic!("no answer"));
     assert!(answers.iter().all(|answer| !answer.incarnation.is_empty()));
@@ -424,7 +426,7 @@ fn groups_are_apart(open: Open<'_>, namespace: &str) {
             assert_eq!(client.groups(&namespace, kind), names.iter().map(ToString::to_string).collect());
         }
     }
-    // A record's name is not a group's name, and a namespace has only its own groups.
+    // The list contains neither the names of records nor the groups of other namespaces.
     assert_eq!(client.groups(&format!("{namespace}.y"), Kind::Space), BTreeSet::new());
 }
 

@@ -1,4 +1,4 @@
-//! A store for one process: an example for custom stores, and the store of the simulations.
+//! A store for one process. It is an example for custom stores, and the simulations use it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use crate::store::StoreError;
 
 type Records = BTreeMap<(String, Kind, String), BTreeMap<String, Record>>;
 
-/// Records in memory, which the clones share.
+/// Records in memory. All clones of a store share the same records.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore(Arc<Mutex<Records>>);
 

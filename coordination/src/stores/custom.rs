@@ -1,4 +1,4 @@
-//! Custom stores: their names, and the functions that open them.
+//! The names of custom stores, and the functions that open these stores.
 
 use core::fmt;
 use std::sync::OnceLock;
@@ -11,8 +11,8 @@ use crate::url::{Address, REGISTERED, Scheme};
 
 type Open = dyn Fn(&Address) -> Result<Box<dyn Store>, StoreError> + Send + Sync;
 
-/// A name, and the next registration. The registrations form a chain that only grows, so no reader takes a
-/// lock, which a forked child could inherit locked.
+/// A name, and the next registration. The registrations form a chain that only grows, so readers need no
+/// lock. A forked child could inherit a lock while it is held.
 struct Kind {
     name: String,
     open: Box<Open>,
@@ -29,20 +29,20 @@ impl fmt::Debug for Kind {
     }
 }
 
-/// Gives your own store a name for addresses: if an address starts with `NAME://`, `open` opens the store.
+/// Registers your own store under a name. If an address starts with `NAME://`, `open` opens the store.
 /// Snowflakes, counters, sequences and [`Admin`](crate::Admin) then accept these addresses like any other,
 /// with the same parameters.
 ///
-/// Register a name once in a process, before the first such address is used. `open` is called for each
-/// connection: one for the leases at an address and one for its counters and sequences, each shared by all of
-/// their users. It runs on the thread that talks to stores, so it must not block: connect at the store's
-/// first call. A forked child calls `open` again. These addresses may have hosts, a path, and parameters that
-/// [`Address::parameter`] reads. [`Address`] shows neither passwords nor parameters, so begin the text of
-/// each error with the address.
+/// Register a name once in a process, before you use the first such address. Polyflake calls `open` for each
+/// connection. All leases at an address share one connection, and all counters and sequences at the address
+/// share another. `open` runs on the thread that talks to stores, so it must not block. Connect at the
+/// store's first call instead. A forked child calls `open` again. These addresses may have hosts, a path, and
+/// parameters that [`Address::parameter`] reads. [`Address`] shows neither passwords nor parameters, so begin
+/// the text of each error with the address.
 ///
-/// [`records::Store`](crate::records::Store) says what a store must do, and
-/// [`records::conformance`](crate::records::conformance) tests it.
-/// [`records::MemoryStore`](crate::records::MemoryStore) is a short example, which keeps records for one
+/// [`records::Store`](crate::records::Store) describes the duties of a store, and
+/// [`records::conformance`](crate::records::conformance) tests them.
+/// [`records::MemoryStore`](crate::records::MemoryStore) is a short example that keeps records for one
 /// process:
 ///
 /// ```
@@ -65,8 +65,8 @@ impl fmt::Debug for Kind {
 ///
 /// # Errors
 ///
-/// `invalid_option` if the name is registered already, belongs to one of Polyflake's stores, or is not a
-/// valid name: 1 to 32 lowercase letters, digits and hyphens, beginning with a letter.
+/// Returns `invalid_option` if the name is registered already, belongs to one of Polyflake's stores, or is
+/// not a valid name: 1 to 32 lowercase letters, digits and hyphens, beginning with a letter.
 pub fn register(
     name: &str,
     open: impl Fn(&Address) -> Result<Box<dyn Store>, StoreError> + Send + Sync + 'static,
@@ -92,7 +92,7 @@ pub fn register(
         Box::leak(Box::new(Kind { name: name.into(), open: Box::new(open), next: Next::new() }));
     let _ = REGISTERED.set(registered);
     let mut place = &FIRST;
-    // If another thread is faster, this entry comes after that thread's.
+    // If another thread is faster, this entry comes after that thread's entry.
     while let Err(unset) = place.set(new) {
         let Some(kind) = place.get() else { continue };
         if kind.name == name {
