@@ -1,18 +1,19 @@
-//! The keys that numbers are counted for, and their hash.
+//! The keys of sequences, and their hash.
 
 use core::fmt;
 
 use polyflake::{Error, ErrorCode, Number};
 use xxhash_rust::xxh3;
 
-/// The name of the hash, for the record: processes with another hash would count keys in other sections.
+/// The name of the hash, which the store's records contain. A process with another hash would count keys in
+/// other sections.
 pub(crate) const HASH: &str = "xxh3-64";
 
-/// Makes the hashes of an integer and a text with the same bytes differ.
+/// The seed for integers. It makes the hashes of an integer and a text with the same bytes differ.
 const INTEGERS: u64 = 1;
 
-/// The key that a [`Sequences`](crate::Sequences) counts for: a text, or an integer from -2^63 to 2^64-1. 5
-/// and "5" differ.
+/// A key of [`Sequences`](crate::Sequences): a text, or an integer from -2^63 to 2^64-1. 5 and "5" are
+/// different keys.
 ///
 /// ```
 /// use polyflake_coordination::SequenceKey;
@@ -29,7 +30,7 @@ enum Kind<'a> {
     Integer(i128),
 }
 
-/// A key that owns its text, for bindings whose calls are still awaited after the caller's memory is gone.
+/// A key that owns its text, for bindings in which a call may outlive the caller's memory.
 #[doc(hidden)]
 #[derive(Debug, Clone)]
 pub enum OwnedKey {
@@ -47,9 +48,9 @@ impl<'a> From<&'a OwnedKey> for SequenceKey<'a> {
 }
 
 impl SequenceKey<'_> {
-    /// Returns the hash that stands for the key. It must never change, since the store keeps numbers by it.
-    /// It is the 64-bit XXH3 of a text's UTF-8 bytes with the seed 0, or of an integer's 16-byte two's
-    /// complement, lowest byte first, with the seed 1.
+    /// Returns the hash that stands for the key. The hash function must not change, since the numbers in the
+    /// store depend on it. For a text, it is the 64-bit XXH3 of the UTF-8 bytes with the seed 0. For an
+    /// integer, it is the 64-bit XXH3 of the 16-byte two's complement, lowest byte first, with the seed 1.
     #[inline]
     pub(crate) fn hash(self) -> u64 {
         match self.0 {
@@ -59,7 +60,7 @@ impl SequenceKey<'_> {
     }
 }
 
-/// Returns the section of a key with this hash.
+/// Returns the section for a key with this hash.
 #[allow(clippy::cast_possible_truncation, reason = "below `sections`")]
 #[inline]
 pub(crate) fn section_of(hash: u64, sections: usize) -> usize {
@@ -129,7 +130,7 @@ mod tests {
     #[test]
     fn hashes_stay_what_they_are() {
         let hash = |key: SequenceKey<'_>| format!("{:016x}", key.hash());
-        // The values are those of the reference implementation (Python's xxhash 3.6).
+        // The values come from the reference implementation (Python's xxhash 3.6).
         assert_eq!(hash("".into()), "2d06800538d394c2");
         assert_eq!(hash("5".into()), "dedb980100c87e72");
         assert_eq!(hash(5.into()), "7e142e568ae2cb81");
@@ -147,7 +148,7 @@ mod tests {
             let text = SequenceKey::try_from(integer).unwrap_err().to_string();
             assert!(text.contains(&integer.to_string()), "{text}");
         }
-        // Bindings call it this way, and their integers may have any size.
+        // Bindings convert their integers this way, and these may have any size.
         for integer in [u64::MAX.into(), 5.into(), 0.into(), (-1).into(), i128::from(i64::MIN)] {
             let number = Number::parse(&integer.to_string());
             assert_eq!(SequenceKey::try_from(number), SequenceKey::try_from(integer));

@@ -1,4 +1,4 @@
-//! The options of Sequences.
+//! The options for Sequences.
 
 use core::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::url::Address;
 
 const SECTIONS: u64 = 1_024;
 const STEP: u64 = 10_000;
-/// With a larger step, a process that ends without closing would lose more numbers.
+/// The larger the step, the more numbers are skipped if a process ends without closing.
 const MAX_STEP: u64 = 1_000_000_000;
 const MAX_KEYS: u64 = 1_000_000;
 /// This many keys take 40 GB.
@@ -27,9 +27,9 @@ const MAX_WAIT_MS: u32 = 10_000;
 /// | `max_keys` | 1000000 | how many keys stay in memory, of at most 40 bytes each: 1 to 1,000,000,000 |
 /// | `max_wait_ms` | 10000 | the longest time that a call waits for the store: 0 to 4294967295 |
 ///
-/// Keys are spread over the sections by their hash. When less than one step is left in a section, its bound
-/// moves to two steps above the section's highest number. The store keeps the bounds in records of 64, at
-/// about 10 bytes each. A write moves all bounds in the record that need it.
+/// A key's hash determines its section. When a section has less than one step left, its bound moves to two
+/// steps above the section's highest number. The store keeps the bounds in records of 64 bounds, with about
+/// 10 bytes per bound. A write moves all bounds in the record that need it.
 ///
 /// ```no_run
 /// use polyflake_coordination::SequencesOptions;
@@ -49,12 +49,13 @@ pub struct SequencesOptions {
     step: u64,
     max_keys: u64,
     max_wait_ms: u32,
-    /// The first error.
+    /// The first error in the options.
     error: Option<Error>,
 }
 
 impl SequencesOptions {
-    /// Starts the options of sequences with this name: 1 to 100 characters without control characters.
+    /// Creates the options for sequences with this name, which has 1 to 100 characters and no control
+    /// characters.
     pub fn new(name: &str) -> Self {
         let mut options = Self {
             name: name.into(),
@@ -71,8 +72,8 @@ impl SequencesOptions {
         options
     }
 
-    /// Sets the store's address, such as `postgres://host/chat`. Its `label` is shown to others while this
-    /// process has the lease.
+    /// Sets the store's address, such as `postgres://host/chat`. While this process has the lease, other
+    /// processes see the `label` in its address.
     pub fn store(mut self, address: &str) -> Self {
         match Address::parse(address) {
             Ok(_) if self.store.is_some() => self.keep(invalid("store is given twice; sequences take one")),
@@ -85,7 +86,7 @@ impl SequencesOptions {
         self
     }
 
-    /// Sets how many bounds the store has.
+    /// Sets the number of sections. Each section has a bound in the store.
     pub fn sections(mut self, sections: impl Into<Number>) -> Self {
         match sections.into().in_range("sections", 1, MAX_SECTIONS) {
             Ok(sections) => self.sections = sections,
@@ -94,7 +95,7 @@ impl SequencesOptions {
         self
     }
 
-    /// Sets the size of a step: a bound is moved to two steps above its section's highest number.
+    /// Sets the size of a step. A bound moves to two steps above its section's highest number.
     pub fn step(mut self, step: impl Into<Number>) -> Self {
         match step.into().in_range("step", 1, MAX_STEP) {
             Ok(step) => self.step = step,
@@ -103,7 +104,7 @@ impl SequencesOptions {
         self
     }
 
-    /// Sets how many keys stay in memory.
+    /// Sets the largest number of keys in memory.
     pub fn max_keys(self, keys: impl Into<Number>) -> Self {
         self.max_keys_named(keys, "max_keys")
     }
@@ -129,7 +130,7 @@ impl SequencesOptions {
         self
     }
 
-    /// Sets an option by name, for languages whose options are texts.
+    /// Sets an option by name, for languages that pass options as text.
     pub fn set(self, name: &str, value: &str) -> Self {
         self.set_one(name, value, ["max_keys", "max_wait_ms"])
     }
@@ -140,7 +141,7 @@ impl SequencesOptions {
         self.error.map_or(Ok(()), Err)
     }
 
-    /// Like [`set`](Self::set), but with the option's name in camelCase: `maxWaitMs`.
+    /// Like [`set`](Self::set), but takes names in camelCase, such as `maxWaitMs`.
     #[doc(hidden)]
     pub fn set_camel_case(self, name: &str, value: &str) -> Self {
         self.set_one(name, value, ["maxKeys", "maxWaitMs"])

@@ -1,17 +1,18 @@
-//! The sequences protocol, shared by all stores: what the owner of a set requests from its store, and what
-//! the answers mean. It does no I/O.
+//! The sequences protocol, shared by all stores. It decides which requests the owner of a set sends to the
+//! store, and interprets the answers. It does no I/O.
 //!
-//! A set's sections are kept in records of [`SECTIONS`] bounds each, in the same group as the owner's record.
-//! The owner's record guards every write, so that only the present owner's writes take effect. A key gets
-//! only numbers from the bound that this owner found, or created, up to the bound that it wrote.
+//! The bounds of a set's sections are kept in records of [`SECTIONS`] bounds each, in the same group as the
+//! owner's record. The owner's record guards every write, so that only the present owner's writes take
+//! effect. A key gets only numbers above the bound that the owner found or created, up to the bound that the
+//! owner wrote.
 //!
-//! A write whose reply was lost is repeated under its version until it is answered. It compares the version
-//! that was read, so it takes effect once, and its bounds are written unchanged. An owner's moves and
-//! renewals never overlap. After each renewal, pass the new version of the owner's record to
-//! [`Bounds::renewed`].
+//! If a write's reply is lost, the owner repeats the write, with the same version and the same bounds, until
+//! the store answers. The write compares the version that was read before, so it takes effect once. An
+//! owner's moves and renewals must not overlap. After each renewal, pass the new version of the owner's
+//! record to [`Bounds::renewed`].
 //!
-//! If the store lost writes, an owner that rejoins writes all bounds again from memory before it answers. A
-//! new owner, which waited for the fence to pass, moves every bound ahead by `skip`.
+//! If the store lost writes, an owner that rejoins writes all bounds again from memory before it issues
+//! numbers. A new owner waits for the fence to pass, and then moves every bound ahead by `skip`.
 
 #[cfg(test)]
 mod model;
@@ -26,9 +27,9 @@ use crate::store::StoreError;
 
 pub(crate) use text::Text;
 
-/// How many bounds a record holds.
+/// The number of bounds in a record.
 pub(crate) const SECTIONS: usize = 64;
-/// How many requests an attempt sends before it gives up.
+/// The number of requests after which an attempt gives up.
 const MAX_REQUESTS: u32 = 400;
 
 /// A source of random numbers.
@@ -40,7 +41,7 @@ pub(crate) type KeptAll<'a> = &'a dyn Fn(&str, &str) -> bool;
 /// A request to the store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Request {
-    /// Reads the records with these names, at most [`Record::MAX_NAMES`].
+    /// Reads the records with these names, of which there are at most [`Record::MAX_NAMES`].
     Read(Group, Vec<String>),
     Write(Write),
 }
@@ -52,21 +53,21 @@ pub(crate) enum Reply {
     Write(Outcome),
 }
 
-/// A reply, with the server instance that sent it.
+/// A reply, with the incarnation of the server that sent it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Received {
     pub(crate) reply: Reply,
     pub(crate) incarnation: String,
 }
 
-/// Why bounds could not be read or moved.
+/// The reason why bounds could not be read or moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Another process owns the set, or the owner's record has been renewed since.
+    /// Another process owns the set, or the owner has renewed its record since.
     NotOwner,
-    /// The store lost writes. The lease must be acquired or rejoined first.
+    /// The store lost writes. The process must first rejoin or acquire the lease.
     Lost,
-    /// The set has another number of sections, or its keys use another hash.
+    /// The set was created with another number of sections.
     OtherSections {
         found: usize,
     },
@@ -82,7 +83,7 @@ pub(crate) enum Refusal {
     },
 }
 
-/// The present owner, as its record names it.
+/// The present owner's record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Owner {
     pub(crate) name: String,
@@ -95,26 +96,26 @@ pub(crate) struct Owner {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Next {
     Ask(Request),
-    /// The attempt is over. Keys may count up to the bounds.
+    /// The attempt is over. Keys may get numbers up to the bounds.
     Done,
 }
 
-/// A key in the section may have numbers above `above`, up to `bound`.
+/// A section's keys may get numbers above `above`, up to `bound`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Range {
     pub(crate) above: u64,
     pub(crate) bound: u64,
 }
 
-/// The bounds of a set, as its owner knows them. An attempt may be dropped at any time, and begun again. One
-/// attempt runs at a time.
+/// An owner's view of the set's bounds. An attempt may be dropped at any time, and started again, but two
+/// attempts must not overlap.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Bounds {
     group: Group,
     owner: Owner,
     sections: usize,
     parts: Vec<Part>,
-    /// Whether all bounds were read, and written if necessary, since the lease was acquired or rejoined.
+    /// Whether all bounds have been read, and written if necessary, since the lease was acquired or rejoined.
     is_loaded: bool,
     has_ended: bool,
     requests: u32,
@@ -126,18 +127,18 @@ pub(crate) struct Bounds {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Part {
     name: String,
-    /// Whether the record was read since the lease was acquired or rejoined.
+    /// Whether the record has been read since the lease was acquired or rejoined.
     is_read: bool,
-    /// The version, or `None` if there is no record.
+    /// The record's version, or `None` if there is no record.
     version: Option<u64>,
-    /// The bounds that the record last had, or is known to have.
+    /// The record's bounds, as far as this process knows.
     bounds: Vec<u64>,
     above: Vec<u64>,
-    /// Whether this owner has already written bounds.
+    /// Whether this owner has already accepted or written the bounds.
     is_own: bool,
     skip: u64,
     incarnation: String,
-    /// A record that must be written before anything else. It is sent until it is answered.
+    /// A write that must come before other requests. It is repeated until the store answers.
     pending: Option<Pending>,
 }
 
@@ -149,7 +150,7 @@ struct Pending {
 }
 
 impl Bounds {
-    /// Creates the bounds for a lease that was just acquired.
+    /// Creates the bounds for a newly acquired lease.
     pub(crate) fn new(group: Group, sections: usize, owner: Owner) -> Self {
         let part = |at: usize| {
             let count = sections.saturating_sub(at * SECTIONS).min(SECTIONS);
@@ -179,8 +180,8 @@ impl Bounds {
         }
     }
 
-    /// Continues with a new lease of the same process. No key gets a number up to the former lease's bounds,
-    /// whatever the store has.
+    /// Continues after another lease of the same process. Keys get only numbers above the former lease's
+    /// bounds, whatever the store contains.
     #[must_use]
     pub(crate) fn above(mut self, former: &Self) -> Self {
         for (part, former) in self.parts.iter_mut().zip(&former.parts) {
@@ -189,13 +190,13 @@ impl Bounds {
         self
     }
 
-    /// Continues with the same lease under another version of its record.
+    /// Continues with the same lease after its record got a new version.
     pub(crate) fn renewed(&mut self, version: u64) {
         self.owner.version = version;
     }
 
-    /// Continues with the same lease after the store lost writes. All bounds are written again before any key
-    /// gets a number.
+    /// Continues with the same lease after the store lost writes. All bounds are written again before keys
+    /// get more numbers.
     pub(crate) fn rejoined(&mut self, owner: Owner) {
         self.owner = owner;
         #[cfg(test)]
@@ -208,14 +209,14 @@ impl Bounds {
         }
     }
 
-    /// Returns the numbers that a section's keys may have now. The lease must not have ended.
+    /// Returns the range of numbers that a section's keys may get now. The caller must hold the lease.
     pub(crate) fn range(&self, section: usize) -> Option<Range> {
         let part = self.parts.get(section / SECTIONS).filter(|_| self.is_loaded)?;
         let (above, bound) = (part.above.get(section % SECTIONS)?, part.bounds.get(section % SECTIONS)?);
         Some(Range { above: *above, bound: *bound })
     }
 
-    /// Returns the first request of an attempt. `wanted` has sections and their wanted bounds.
+    /// Returns the first request of an attempt. `wanted` lists sections and the bounds they need.
     pub(crate) fn begin(&mut self, wanted: &[(usize, u64)], random: Random<'_>) -> Result<Next, Refusal> {
         self.requests = 0;
         #[cfg(test)]
@@ -255,7 +256,7 @@ impl Bounds {
         if self.requests > MAX_REQUESTS {
             return Err(Refusal::Contended);
         }
-        // Records that must be read again have nothing pending.
+        // Parts that must be read again do not have a pending write.
         let unread: Vec<_> = self.parts.iter().filter(|part| !part.is_read).collect();
         if !unread.is_empty() {
             let names = unread.iter().take(Record::MAX_NAMES).map(|part| part.name.clone()).collect();
@@ -269,7 +270,8 @@ impl Bounds {
         Ok(write.map_or(Next::Done, |write| Next::Ask(Request::Write(write))))
     }
 
-    /// Returns the writes to send, in the order in which they are requested. None of them depends on another.
+    /// Returns the pending writes, in the order in which [`step`](Self::step) requests them. They do not
+    /// depend on each other.
     fn pending(&self) -> impl Iterator<Item = Write> {
         self.parts.iter().filter_map(|part| {
             let (pending, expected) = (part.pending.as_ref()?, part.version);
@@ -282,8 +284,8 @@ impl Bounds {
         })
     }
 
-    /// Stores the bounds that a read found, and those that this owner must write before any key gets a
-    /// number.
+    /// Stores the bounds that a read found. If this owner must write other bounds before keys get numbers,
+    /// prepares that write.
     fn read(
         &mut self,
         at: usize,
@@ -317,8 +319,8 @@ impl Bounds {
         part.skip = part.skip.max(text.skip);
         part.incarnation.clone_from(incarnation);
         (part.is_read, part.version) = (true, record.map(|record| record.version));
-        // No number above this owner's own bounds was issued: a bound that returns after a loss is at most
-        // that.
+        // This owner has not issued a number above its own bounds, and a bound that comes back after a loss
+        // is not higher.
         let above: Vec<_> = if part.is_own { part.above.clone() } else { bounds.clone() };
         if bounds != text.bounds || text.incarnation != *incarnation {
             let text = Text { skip: part.skip, incarnation: incarnation.clone(), bounds, ..text };
@@ -330,7 +332,7 @@ impl Bounds {
         Ok(())
     }
 
-    /// Handles the answer to the last request, which was the first pending write.
+    /// Handles the answer to the first pending write.
     fn wrote(&mut self, outcome: &Outcome) -> Result<(), Refusal> {
         let Some(part) = self.parts.iter_mut().find(|part| part.pending.is_some()) else { return Ok(()) };
         match outcome {
@@ -345,7 +347,7 @@ impl Bounds {
             {
                 Err(Refusal::NotOwner)
             }
-            // Nobody else may write this record, so the store lost the earlier one.
+            // Other processes cannot write this record, so the store has lost this owner's last write.
             Outcome::Found { .. } => Err(Refusal::Lost),
         }
     }
@@ -377,16 +379,17 @@ impl Bounds {
         Ok(())
     }
 
-    /// Notes how far a set may count within a minute, which a new owner skips if the store lost writes. It is
-    /// written with the next move, and never comes down.
+    /// Records that a section's bound moved by `within_a_minute` in the present minute. Twice that distance
+    /// is stored as `skip` with the next move, unless it is lower than before. A new owner skips that many
+    /// numbers if the store lost writes.
     pub(crate) fn advances(&mut self, section: usize, within_a_minute: u64) {
         if let Some(part) = self.parts.get_mut(section / SECTIONS) {
             part.skip = part.skip.max(within_a_minute.saturating_mul(2));
         }
     }
 
-    /// Plans the writes before the owner gives its lease back: how far the sections counted. From here on, no
-    /// key gets a number.
+    /// Prepares the last writes before the owner gives its lease back, which set the bounds to the sections'
+    /// highest numbers. Afterwards, keys do not get numbers.
     pub(crate) fn give_back(&mut self, given: &[u64], random: Random<'_>) {
         self.has_ended = true;
         if !core::mem::take(&mut self.is_loaded) {
@@ -394,7 +397,7 @@ impl Bounds {
         }
         let (sections, incarnation) = (self.sections, self.owner.incarnation.clone());
         for (part, given) in self.parts.iter_mut().zip(given.chunks(SECTIONS)) {
-            // A pending write may have taken effect, and its bound is higher.
+            // Skip a record with a pending write: that write may have taken effect, with higher bounds.
             if part.pending.is_none() && part.bounds != given && part.bounds.len() == given.len() {
                 let bounds = part.bounds.iter().zip(given).map(|(bound, given)| *bound.min(given)).collect();
                 let empty = Text::new(sections, part.bounds.len(), incarnation.clone());
@@ -406,7 +409,8 @@ impl Bounds {
     }
 }
 
-/// Sends requests until none is left. The future may be dropped at any time, and the work begun again.
+/// Runs an attempt: sends requests until none are left. The future may be dropped at any time, and the
+/// attempt started again.
 pub(crate) async fn go<F: From<StoreError> + From<Refusal>>(
     store: &mut dyn Store,
     bounds: &mut Bounds,
@@ -420,7 +424,7 @@ pub(crate) async fn go<F: From<StoreError> + From<Refusal>>(
                 let names: Vec<_> = names.iter().map(String::as_str).collect();
                 vec![store.read(group, Some(&names)).await?.map(Reply::Read)]
             }
-            // The other writes that would follow are sent together with this one.
+            // Send the writes that would follow together with this one.
             Request::Write(_) => {
                 let writes: Vec<_> = bounds.pending().collect();
                 let answers = store.write_each(&writes).await?;
@@ -438,15 +442,15 @@ pub(crate) async fn go<F: From<StoreError> + From<Refusal>>(
     Ok(())
 }
 
-/// A rule that the tests remove. Some history must then break a promise.
+/// A rule that the tests remove. Without the rule, some history must break a promise.
 #[cfg(test)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Rule {
     CountsUnderItsIncarnation,
     RewritesAfterLoss,
     SkipsAfterLoss,
-    /// A write is guarded by the owner's record.
+    /// The owner's record guards each write.
     IsGuarded,
-    /// A move whose reply was lost is sent again under its version.
+    /// If a move's reply was lost, the move is sent again under the same version.
     KeepsItsVersion,
 }

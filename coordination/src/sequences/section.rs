@@ -1,49 +1,48 @@
-//! A section: its keys, and how far they may count.
+//! A section: its keys, and the bound up to which they may count.
 
 use hashbrown::HashTable;
 
 use crate::store::LAST_NUMBER;
 
-/// Numbers stay below this, so their highest bit is free. It marks a key that was used again after its first
-/// number.
+/// The highest bit, which numbers do not use. It marks a key that was used again after its first number.
 const USED: u64 = 1 << 63;
 
-/// A key, by its hash. Keys with the same hash share a count.
+/// A key and its last number. Only the key's hash is stored, so keys with the same hash share a count.
 #[derive(Debug, Clone, Copy)]
 struct Key {
     hash: u64,
-    /// The last number that the key was given, and [`USED`].
+    /// The key's last number, combined with [`USED`] if the key was used again.
     number: u64,
 }
 
-/// The numbers of a section's keys.
+/// A section's keys, and the limits for their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Section {
     keys: HashTable<Key>,
-    /// No key gets a number up to this one, since other processes may have given those.
+    /// Keys get only numbers above this one, since other processes may have issued the numbers up to it.
     above: u64,
-    /// The highest number of an evicted key, or `above`. An unknown key continues from it.
+    /// The highest number that an evicted key had, or `above`. An unknown key continues from here.
     left: u64,
-    /// The highest number that any key was given, or `above`.
+    /// The highest number that a key has received, or `above`.
     highest: u64,
-    /// The bound in the store. No key gets a number above it.
+    /// The bound in the store. Keys do not get numbers above it.
     bound: u64,
-    /// Whether a later bound has been requested from the store.
+    /// Whether the section waits for a higher bound.
     pub(super) is_asked: bool,
 }
 
-/// A key's number.
+/// A key's next number, as returned by [`Section::next`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Given {
     pub(super) number: u64,
-    /// How many numbers are left up to the bound.
+    /// The count of numbers left up to the bound.
     pub(super) left: u64,
-    /// How many keys were evicted to make room for this one.
+    /// The count of keys that were evicted to make room for this key.
     pub(super) evicted: usize,
 }
 
-/// Returns a key's position in the table. An attacker who knows the hash could choose keys that all have the
-/// same position, so a secret is mixed in.
+/// Returns a key's position in the table. A secret is mixed in, since an attacker who knows the hash could
+/// otherwise choose keys that all have the same position.
 #[inline]
 fn place(hash: u64, secret: u64) -> u64 {
     let product = u128::from(hash ^ secret) * u128::from(0x9E37_79B9_7F4A_7C15_u64);
@@ -53,8 +52,8 @@ fn place(hash: u64, secret: u64) -> u64 {
 }
 
 impl Section {
-    /// Returns the key's next number, if the bound allows it. If there is no room for an unknown key, evicts
-    /// others: at most `most` keys are kept.
+    /// Returns the key's next number, or `None` if that would exceed the bound. The section keeps at most
+    /// `most` keys. If there is no room for a new key, evicts others.
     #[inline]
     pub(super) fn next(&mut self, hash: u64, secret: u64, most: usize) -> Option<Given> {
         let place_of = |key: &Key| place(key.hash, secret);
@@ -84,8 +83,8 @@ impl Section {
         Some(Given { number, left: self.left(), evicted })
     }
 
-    /// Evicts an eighth of the keys, unmarked keys first. If there are too few of those, removes all marks
-    /// and evicts keys that had one.
+    /// Evicts an eighth of the keys, starting with unmarked keys. If too few keys are unmarked, removes all
+    /// marks and evicts keys that were marked.
     #[cold]
     fn evict(&mut self) -> usize {
         let enough = (self.keys.len() / 8).max(1);
@@ -110,7 +109,8 @@ impl Section {
         evicted
     }
 
-    /// Takes back the key's last number, which no caller has seen. The key will get it again.
+    /// Takes back the key's last number, if `number` is the last. No caller has seen this number, so the key
+    /// can get it again.
     pub(super) fn take_back(&mut self, hash: u64, number: u64, secret: u64) {
         if let Some(key) = self.keys.find_mut(place(hash, secret), |key| key.hash == hash) {
             if key.number & !USED == number && number > self.above {
@@ -119,7 +119,7 @@ impl Section {
         }
     }
 
-    /// Uses the store's new bound. Other processes may have given the numbers up to `above`.
+    /// Sets the bound that the store has now. Other processes may have issued the numbers up to `above`.
     pub(super) fn extend(&mut self, above: u64, bound: u64) {
         if above > self.above {
             self.above = above;
@@ -129,7 +129,7 @@ impl Section {
         self.bound = bound;
     }
 
-    /// Returns the bound to request, so that there are `ahead` numbers above the highest one issued.
+    /// Returns the bound to request, `ahead` numbers above the highest number issued.
     pub(super) fn wanted(&self, ahead: u64) -> u64 {
         self.highest.saturating_add(ahead).min(LAST_NUMBER).max(self.bound)
     }
@@ -138,7 +138,7 @@ impl Section {
         self.bound
     }
 
-    /// Returns how many numbers are left up to the bound. After the store lost writes, the bound may be below
+    /// Returns the count of numbers left up to the bound. If the store lost writes, the bound may be below
     /// numbers that were already issued.
     pub(super) fn left(&self) -> u64 {
         self.bound.saturating_sub(self.highest)
@@ -148,7 +148,7 @@ impl Section {
         self.keys.len()
     }
 
-    /// Forgets all keys, and issues no more numbers. Returns the highest number that was issued.
+    /// Forgets all keys, and stops issuing numbers. Returns the highest number that was issued.
     pub(super) fn end(&mut self) -> u64 {
         core::mem::take(self).highest
     }
@@ -165,7 +165,7 @@ mod tests {
     #[derive(Debug, Clone)]
     enum Act {
         Next(u64),
-        /// The bound moves ahead, or continues from a bound that others wrote.
+        /// The bound moves ahead by `by`, after other processes moved it by `skipped`.
         Extend {
             skipped: u64,
             by: u64,
@@ -187,7 +187,7 @@ mod tests {
         fn each_key_counts_up_within_what_was_reserved(acts in acts(), most in 1..20_usize, secret: u64) {
             let mut section = Section::default();
             let mut last: HashMap<u64, u64> = HashMap::new();
-            // The limits of the range that may be issued: above the first and up to the second.
+            // Keys may get numbers above `above`, up to `bound`.
             let (mut above, mut bound) = (0, 0);
             for act in acts {
                 match act {
@@ -239,9 +239,9 @@ mod tests {
             next(&mut section, 2);
         }
         assert_eq!((next(&mut section, 3), next(&mut section, 3), next(&mut section, 4)), (1, 2, 1));
-        // 4 was used once. It is evicted for 5, which is new and continues above it.
+        // Key 4 was used only once, so it is evicted for key 5, which continues above key 4's number.
         assert_eq!((next(&mut section, 5), section.len()), (2, 4));
-        // Then 5 is evicted for 4.
+        // Then key 5 is evicted for key 4.
         assert_eq!(next(&mut section, 4), 3);
         assert_eq!((next(&mut section, 1), next(&mut section, 2), next(&mut section, 3)), (11, 6, 3));
     }
@@ -254,7 +254,8 @@ mod tests {
         section.take_back(2, 1, 7);
         section.take_back(3, 1, 7);
         assert_eq!([next(&mut section, 1), next(&mut section, 2), next(&mut section, 3)], [2, 1, 1]);
-        // A number is not taken back if another call got a later number, or another process may have.
+        // A number is not taken back if the key has a later number, or if another process may have issued
+        // later ones.
         next(&mut section, 1);
         section.take_back(1, 2, 7);
         assert_eq!(next(&mut section, 1), 4);
@@ -270,7 +271,7 @@ mod tests {
             next(&mut section, hash);
         }
         assert_eq!((next(&mut section, 5), section.len()), (3, 4));
-        // All marks are removed, and a key that is used now stays.
+        // All marks were removed. Keys that are used now stay.
         let stays: Vec<_> = (1..5).filter(|&hash| next(&mut section, hash) == 3).collect();
         assert!(stays.len() >= 3, "{stays:?}");
         let mut section = open(10);
@@ -285,7 +286,7 @@ mod tests {
         let mut section = open(LAST_NUMBER);
         for keys in 1..40_000_u64 {
             section.next(keys.wrapping_mul(0x9E37_79B9_7F4A_7C15), 7, usize::MAX);
-            // Ten million keys are 9,766 in each of 1,024 sections.
+            // With ten million keys, each of 1,024 sections has 9,766.
             if keys >= 100 {
                 let size = section.keys.allocation_size() as u64;
                 assert!(size <= 40 * keys, "{keys} keys have {size} bytes");

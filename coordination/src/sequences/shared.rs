@@ -1,4 +1,4 @@
-//! The state that the Sequences with one name share with the task that keeps them.
+//! The state that Sequences with the same name share with the task that keeps their lease.
 
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -19,20 +19,21 @@ use crate::url::Address;
 use crate::users::Users;
 use crate::watched::{Trouble, Waiting, Watched, lock};
 
-/// With this many locks, threads seldom wait for each other, and a batch takes few locks.
+/// The largest number of shards, each with a lock. With this many, threads seldom wait for each other, and a
+/// batch takes few locks.
 const MAX_SHARDS: usize = 32;
 
-/// The state that the Sequences with one name share with the task that keeps them.
+/// The state that Sequences with the same name share with the task that keeps their lease.
 pub(crate) struct Shared {
-    /// The store, the namespace and the name, as one text.
+    /// The store, the namespace and the name, in one string.
     pub(crate) key: String,
     pub(crate) address: Address,
     pub(crate) name: String,
     pub(crate) step: u64,
     max_keys: u64,
-    /// How many keys a section keeps.
+    /// The largest number of keys in a section.
     most: usize,
-    /// The sections, of which several share a lock.
+    /// The sections. Those in a shard share a lock.
     shards: Box<[Mutex<Box<[Section]>>]>,
     section_count: usize,
     per_shard: usize,
@@ -40,7 +41,7 @@ pub(crate) struct Shared {
     pub(super) process: ThisProcess,
     pub(crate) users: Users,
     pub(crate) wake: Notify,
-    /// The time until which numbers may be given, by [`Clocks::elapsed_ms`].
+    /// Numbers may be issued until this time, by [`Clocks::elapsed_ms`].
     pub(super) until_ms: AtomicU64,
     state: Watched<State>,
     pub(super) counts: Counts,
@@ -48,7 +49,7 @@ pub(crate) struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Why there was no lease, and why no later bound, when the store was last asked.
+    /// The reasons why the last requests for the lease and for bounds failed.
     lease: Option<Trouble>,
     bounds: Option<Trouble>,
     has_opened: bool,
@@ -68,7 +69,7 @@ pub(super) struct Counts {
     pub(super) moves: AtomicU64,
 }
 
-/// Why a call has no number yet.
+/// The reason why a call has no number yet.
 pub(super) enum Lacks {
     /// The lease belongs to another process, or was not renewed.
     Lease,
@@ -88,7 +89,7 @@ impl fmt::Debug for Shared {
 }
 
 impl Shared {
-    /// Creates the state, which the keeper does not know yet.
+    /// Creates the state. The keeper does not know about it yet.
     pub(super) fn new(options: &SequencesOptions) -> Result<Self, Error> {
         let address = options.address()?;
         let name = options.name().to_owned();
@@ -120,7 +121,7 @@ impl Shared {
         })
     }
 
-    /// Checks that the options are the same: Sequences with other options cannot share the state.
+    /// Checks that the options are the same. Sequences with different options cannot share this state.
     pub(crate) fn check_same(&self, other: &Self) -> Result<(), Error> {
         if let Some(differ) = self.address.other_promises(&other.address) {
             return Err(invalid(&format!("this process uses the sequences {differ}")));
@@ -140,7 +141,8 @@ impl Shared {
         )))
     }
 
-    /// Returns the next number of the key with this hash, if the lease holds and the bound allows a number.
+    /// Returns the next number for the key with this hash, if the lease is held and the section has not
+    /// reached its bound.
     #[inline]
     pub(super) fn next(&self, hash: u64) -> Result<u64, Lacks> {
         if self.until_ms.load(Ordering::Relaxed) == 0 {
@@ -149,7 +151,8 @@ impl Shared {
         let (shard, section) = self.place_of(hash);
         let given = self.shards.get(shard).ok_or(Lacks::Bound);
         let number = given.and_then(|shard| self.next_in(&mut lock(shard), section, hash))?;
-        // Check the lease after taking the number: any number that is given later is above it.
+        // Check the lease after taking the number. If it is held now, a later owner's numbers are above this
+        // one.
         if self.is_held() {
             return Ok(number);
         }
@@ -157,10 +160,10 @@ impl Shared {
         Err(Lacks::Lease)
     }
 
-    /// Takes back the numbers of a call that failed, unless another call got a later number of the key.
+    /// Takes back a failed call's numbers, except where another call got a later number of the same key.
     #[cold]
     pub(super) fn take_back(&self, hashes: &[u64], numbers: &[u64]) {
-        // The last number of a key comes first.
+        // Take back a key's last number first.
         for (&hash, &number) in hashes.iter().zip(numbers).filter(|(_, number)| **number > 0).rev() {
             let (shard, section) = self.place_of(hash);
             let Some(shard) = self.shards.get(shard) else { continue };
@@ -170,9 +173,10 @@ impl Shared {
         }
     }
 
-    /// Takes the next numbers of the keys with these hashes, or 0 if the bound does not allow one. Returns
-    /// `false` if the lease does not hold: the numbers are then taken back. Takes each lock once for all of
-    /// its keys, and reads no clock in between, so that a processor can look up several keys at a time.
+    /// Takes the next numbers for the keys with these hashes. A key gets 0 if its section has reached its
+    /// bound. If the lease is not held, takes the numbers back and returns false. Takes each lock once for
+    /// all of its keys, and does not read a clock in between, so that the processor can look up several keys
+    /// at a time.
     pub(super) fn next_together(&self, hashes: &[u64], numbers: &mut [u64]) -> bool {
         if self.until_ms.load(Ordering::Relaxed) == 0 {
             return false;
@@ -219,7 +223,7 @@ impl Shared {
         Ok(number)
     }
 
-    /// Returns the shard, and the section's position in it.
+    /// Returns the shard for a key, and the section's position in that shard.
     #[inline]
     fn place_of(&self, hash: u64) -> (usize, usize) {
         let section = key::section_of(hash, self.section_count);
@@ -230,7 +234,7 @@ impl Shared {
         Clocks.elapsed_ms() < self.until_ms.load(Ordering::Acquire)
     }
 
-    /// Returns a sum over all sections.
+    /// Returns the sum of `of` over all sections.
     pub(super) fn sum(&self, of: impl Fn(&Section) -> usize) -> u64 {
         self.shards
             .iter()
@@ -248,7 +252,7 @@ impl Shared {
         if self.is_held() { Lacks::Bound } else { Lacks::Lease }
     }
 
-    /// Returns the error that a call gets at once, if waiting does not help.
+    /// Returns the error for a waiting call, if waiting does not help.
     pub(super) fn trouble_of(&self, lacks: &Lacks) -> Option<Error> {
         match lacks {
             Lacks::Lease => self.wake.notify_one(),
@@ -259,7 +263,7 @@ impl Shared {
         state.failed.or(state.trouble(lacks).filter(|trouble| trouble.is_final).map(|trouble| trouble.error))
     }
 
-    /// Returns the error for a call that has no number and does not wait any more.
+    /// Returns the error for a call that got no number and stops waiting.
     pub(super) fn why(&self, lacks: &Lacks) -> Error {
         if matches!(lacks, Lacks::End) {
             let why = format!("the section of this key has reached its end, {LAST_NUMBER}");
@@ -283,12 +287,12 @@ impl Shared {
         self.error(code, why)
     }
 
-    /// Returns an error with the name of the sequences.
+    /// Creates an error whose text includes the name of the sequences.
     pub(crate) fn error(&self, code: ErrorCode, why: &str) -> Error {
         Error::from_outside(code, &format!("sequences {:?}: {why}", self.name))
     }
 
-    /// Checks after every change, for at most `longest`.
+    /// Calls `look` after every change until it returns a result, for at most `longest`.
     pub(super) async fn wait_for<T, W: Waiting>(
         &self,
         wait: &mut W,
@@ -302,7 +306,7 @@ impl Shared {
         self.state.wait_until_open(wait, &self.address, || self.opened()).await
     }
 
-    /// Returns a result once the sequences are open, or cannot be opened.
+    /// Returns a result once the sequences are open or have failed to open. Until then, returns `None`.
     fn opened(&self) -> Option<Result<(), Error>> {
         let state = self.state.get();
         match state.failed {
@@ -311,7 +315,7 @@ impl Shared {
         }
     }
 
-    /// For the task: numbers may be given until that time, or no longer if it is 0.
+    /// For the task: allows numbers to be issued until this time. 0 stops them at once.
     pub(crate) fn hold_until(&self, elapsed_ms: u64) {
         self.until_ms.store(elapsed_ms, Ordering::Release);
         self.state.change(|state| {
@@ -322,17 +326,17 @@ impl Shared {
         });
     }
 
-    /// For the task: notes why there is no lease, or will be none.
+    /// For the task: stores the reason why a request for the lease failed.
     pub(crate) fn has_no_lease(&self, trouble: Trouble) {
         self.state.change(|state| state.lease = Some(trouble));
     }
 
-    /// For the task: notes why there are no later bounds.
+    /// For the task: stores the reason why the bounds could not be moved.
     pub(crate) fn has_no_bounds(&self, trouble: Trouble) {
         self.state.change(|state| state.bounds = Some(trouble));
     }
 
-    /// Wakes the waiting calls, so that they check whether they are closed.
+    /// Wakes the waiting calls, so that they notice if their Sequences were closed.
     pub(super) fn tell_waiting(&self) {
         self.state.change(|_| {});
     }
@@ -345,13 +349,14 @@ impl Shared {
         self.section_count
     }
 
-    /// For the task: returns true if a section is so close to its bound that the store must be asked.
+    /// For the task: returns true if a section needs a higher bound.
     pub(crate) fn wants_more(&self) -> bool {
         self.shards.iter().any(|shard| lock(shard).iter().any(|section| section.is_asked))
     }
 
-    /// For the task: returns the sections whose bounds must move, and how far. If one section of a record
-    /// asks, all sections of that record with less than one and a half steps left move too, to save writes.
+    /// For the task: returns the sections whose bounds must move, and their new bounds. To save writes, if
+    /// one section in a record needs a higher bound, all sections in that record with less than one and a
+    /// half steps left move too.
     pub(crate) fn wanted(&self) -> Vec<(usize, u64)> {
         let (ahead, enough) = (self.step.saturating_mul(2), self.step.saturating_add(self.step / 2));
         let mut all = Vec::with_capacity(self.section_count);
@@ -372,7 +377,7 @@ impl Shared {
         all.chunks(SECTIONS).enumerate().flat_map(of_record).collect()
     }
 
-    /// For the task: notes the bounds that the store has.
+    /// For the task: passes the bounds in the store to the sections.
     pub(crate) fn extend(&self, range_of: impl Fn(usize) -> Option<Range>) {
         for (shard, first) in self.shards.iter().zip((0..).step_by(self.per_shard)) {
             for (section, at) in lock(shard).iter_mut().zip(first..) {
@@ -388,12 +393,12 @@ impl Shared {
         self.counts.moves.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// For the task: notes that all bounds that calls asked for are in the store.
+    /// For the task: records that the store has all bounds that calls need.
     pub(crate) fn has_bounds(&self) {
         self.state.change(|state| state.bounds = None);
     }
 
-    /// For the task: stops giving numbers, and returns how far each section counted.
+    /// For the task: stops issuing numbers. Returns the highest number that each section issued.
     pub(crate) fn end(&self) -> Vec<u64> {
         self.hold_until(0);
         let of_shard = |shard: &Mutex<Box<[Section]>>| -> Vec<u64> {

@@ -212,7 +212,7 @@ fn a_record_that_is_lost_while_others_are_incomplete() {
     assert_eq!(second.reserve(sources[1].as_mut().unwrap(), 1), Ok((101, 101)));
 }
 
-/// A process crashed before it marked the first record. If the list is different, a raise would create
+/// A process crashed before it marked the first record. With another list of stores, a raise would create
 /// another counter.
 #[test]
 fn an_incomplete_record_is_raised_and_removed_at_its_place() {

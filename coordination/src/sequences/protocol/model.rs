@@ -1,8 +1,9 @@
-//! Searches every history of two processes that own a set in turn, one section and a store that loses its
-//! last write. No number is given twice.
+//! Searches every history of two processes that own a set in turn. The set has one section, and the store may
+//! lose its last writes. No number is given out twice.
 //!
-//! The lease follows the lease protocol. Here, an owner has stopped answering when the next one acquires, and
-//! an owner whose record was lost rejoins or stops. Numbers count as used as soon as the bound allows them.
+//! The model relies on the lease protocol for two rules. An owner stops issuing numbers before another
+//! process acquires the lease. If the store loses an owner's record, the owner rejoins or stops. Numbers
+//! count as used as soon as the bound allows them.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -141,18 +142,18 @@ fn new_owner(world: &mut World) -> Owner {
     Owner { name: "owner".into(), version: world.versions, incarnation: world.incarnation.to_string() }
 }
 
-/// Returns the next states, or `false` if a number is issued twice or an owner sees a loss that did not
-/// happen.
+/// Continues with the next step. Returns false if a number is issued twice, or if an owner sees a loss that
+/// did not happen.
 fn goes_on(world: &mut World, at: usize, next: Result<Next, Refusal>) -> bool {
     let Some(holder) = &mut world.owners[at] else { return true };
     match next {
         Ok(Next::Ask(request)) => holder.request = Some(request),
         Ok(Next::Done) => {}
-        // If nothing was lost and nobody else acquired, nothing may look like a loss.
+        // If the store lost nothing and no other process acquired the lease, the owner must not see a loss.
         Err(_) if world.incarnation == 0 && holder.bounds.owner.version == world.store.owner.version => {
             return false;
         }
-        // The lease shows whether it was rejoined or belongs to another process.
+        // The owner must rejoin before it can continue.
         Err(Refusal::Lost) => holder.is_stale = true,
         Err(_) => world.owners[at] = None,
     }
@@ -183,7 +184,7 @@ fn after(world: &World, action: Action, without: Option<Rule>) -> Option<World> 
             world.acquisitions -= 1;
             let Owner { version, incarnation, .. } = new_owner(&mut world);
             let holder = world.owners[at].as_mut().unwrap();
-            // After a loss, the head would show it.
+            // If the store lost writes, the head shows this, and the owner must rejoin.
             if holder.bounds.owner.incarnation == incarnation {
                 holder.bounds.renewed(version);
             } else {

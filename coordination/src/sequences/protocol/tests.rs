@@ -1,4 +1,4 @@
-//! Histories of owners, one after the other.
+//! Tests histories in which owners follow each other.
 
 use super::*;
 
@@ -65,7 +65,7 @@ impl Fake {
         Ok(())
     }
 
-    /// Returns the request for a move, which is carried out if it `lands`.
+    /// Starts a move whose reply is lost. The store carries out the request only if `lands` is true.
     fn lost(&mut self, bounds: &mut Bounds, wanted: &[(usize, u64)], lands: bool) {
         let Ok(Next::Ask(request)) = bounds.begin(wanted, &mut || self.version()) else { panic!() };
         if lands {
@@ -90,7 +90,7 @@ fn a_set_of_many_sections() {
     let mut second = store.bounds(16_384);
     store.go(&mut second, &[]).unwrap();
     assert_eq!(second.range(64), range(70, 70));
-    // The first owner has lost its lease, and none of its writes takes effect.
+    // The first owner has lost its lease, so its writes do not take effect.
     assert_eq!(store.go(&mut first, &[(0, 200)]), Err(Refusal::NotOwner));
     assert_eq!(store.go(&mut second, &[(0, 200)]), Ok(()));
     assert_eq!(second.range(0), range(100, 200));
@@ -98,7 +98,7 @@ fn a_set_of_many_sections() {
     assert_eq!(store.go(&mut other, &[]), Err(Refusal::OtherSections { found: 16_384 }));
 }
 
-/// One lost reply once skipped two steps.
+/// A single lost reply once caused two steps to be skipped.
 #[test]
 fn a_move_whose_reply_was_lost_is_recognised() {
     for lands in [true, false] {
@@ -107,7 +107,7 @@ fn a_move_whose_reply_was_lost_is_recognised() {
         store.go(&mut owner, &[(0, 10)]).unwrap();
         store.lost(&mut owner, &[(0, 20)], lands);
         assert_eq!(owner.range(0), range(0, 10));
-        // A renewal happened in between.
+        // The lease was renewed in between.
         owner.renewed(store.owner().version);
         store.go(&mut owner, &[(0, 20)]).unwrap();
         assert_eq!(owner.range(0), range(0, 20));
@@ -130,7 +130,7 @@ fn an_owner_that_rejoins_writes_its_bounds_first() {
         owner.without = without;
         owner.rejoined(store.owner());
         if without.is_some() {
-            // The owner gives numbers, although the store does not have the bound.
+            // The owner issues numbers, although the store does not have the bound.
             assert_eq!(owner.range(0), range(0, 20));
             assert!(store.records[0].1.text.contains("\"10 0\""));
             continue;
@@ -165,7 +165,7 @@ fn a_new_owner_passes_over_what_may_be_lost() {
     let mut next = store.bounds(1);
     store.go(&mut next, &[(0, 112)]).unwrap();
     assert_eq!(next.range(0), range(110, 112));
-    // The bounds are skipped only once.
+    // The second new owner does not skip numbers again.
     let mut last = store.bounds(1);
     store.go(&mut last, &[]).unwrap();
     assert_eq!(last.range(0), range(112, 112));
@@ -201,7 +201,8 @@ fn a_text_that_is_not_known_is_refused() {
     }
 }
 
-/// A process that lost its lease, together with everything in the store, still knows which numbers it issued.
+/// Even if a store loses a process's lease and everything else, the process still knows the numbers it
+/// issued.
 #[test]
 fn the_next_lease_of_a_process_begins_above_its_former_one() {
     let mut store = Fake::new();
@@ -211,7 +212,7 @@ fn the_next_lease_of_a_process_begins_above_its_former_one() {
     let mut next = store.bounds(70).above(&former);
     store.go(&mut next, &[]).unwrap();
     assert_eq!((next.range(0), next.range(1), next.range(69)), (range(0, 0), range(100, 100), range(40, 40)));
-    // The lease also begins above another process's bounds, if that process went further.
+    // If another process's bounds are higher, the next lease begins above them.
     let mut other = store.bounds(70);
     store.go(&mut other, &[(1, 300)]).unwrap();
     let mut next = store.bounds(70).above(&next);

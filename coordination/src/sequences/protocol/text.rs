@@ -1,4 +1,4 @@
-//! A record of sections.
+//! The text of a record, which holds the bounds for several sections.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,19 +8,19 @@ use crate::records::Record;
 
 const FORMAT: u32 = 1;
 
-/// A record of sections.
+/// The text of a record, which holds the bounds for several sections.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Text {
-    /// The number of sections in the whole set.
+    /// The number of sections in the set, not only in this record.
     pub(super) sections: usize,
     pub(super) hash: String,
-    /// The store's incarnation when the record was written.
+    /// The store's incarnation at the time of the write.
     pub(super) incarnation: String,
     pub(super) skip: u64,
     pub(super) bounds: Vec<u64>,
 }
 
-/// Numbers are stored as texts, since many tools have no whole numbers above 2^53.
+/// The text as JSON. Numbers are strings, since many tools cannot represent integers above 2^53.
 #[derive(Serialize, Deserialize)]
 struct Json {
     format: u32,
@@ -33,7 +33,7 @@ struct Json {
 }
 
 impl Text {
-    /// Returns a text for sections in which nobody has counted.
+    /// Creates the text for sections that have not issued any numbers.
     pub(super) fn new(sections: usize, bounds: usize, incarnation: String) -> Self {
         Self { sections, hash: key::HASH.into(), incarnation, skip: 0, bounds: vec![0; bounds] }
     }
@@ -48,7 +48,7 @@ impl Text {
             skip: self.skip.to_string(),
             bounds: bounds.join(" "),
         };
-        // None of the parts can fail to be written.
+        // Serialization cannot fail for these types.
         serde_json::to_string(&json).unwrap_or_default()
     }
 
