@@ -174,9 +174,9 @@ impl Renewal {
     }
 }
 
-/// Returns true if the lease continues under this head. The store must have lost nothing since the last
-/// write. Otherwise, the lease must certainly have been valid when the store answered, so that no process
-/// whose record is lost can have had the node in the meantime.
+/// Returns true if the lease continues under this head. This is the case if the store has lost nothing since
+/// the last write. It is also the case if the lease had certainly not expired when the store answered,
+/// because no process whose record is lost can then have had the node in the meantime.
 fn may_go_on(held: &Held, received: &Received, head: &Head, is_as_written: bool) -> bool {
     let before = &held.known.head;
     if is_as_written && head.fence == before.fence {

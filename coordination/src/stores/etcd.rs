@@ -1,8 +1,8 @@
-//! etcd, through each server's JSON gateway: `/v3/kv/txn`.
+//! Records in etcd, through each server's JSON gateway, `/v3/kv/txn`.
 //!
 //! Each record has a key. A change is one transaction that compares the values of the record and its guard.
-//! Polyflake does not use etcd's own leases: the expiry is in the record, by the clock in the replies'
-//! `Date`, so that an expired lease reads the same as in every other store.
+//! Polyflake does not use etcd's own leases. The record contains the expiry, by the clock in the replies'
+//! `Date`, so that an expired lease looks the same in every store.
 
 mod records;
 
@@ -34,7 +34,7 @@ use crate::url::Address;
 /// The prefix of all of Polyflake's keys in any namespace.
 const PREFIX: &str = "polyflake/";
 
-/// The longest answer that is read, which is more than any answer to these requests needs.
+/// The maximum length of an answer. No answer to these requests is that long.
 const MOST: usize = 16 << 20;
 
 /// Leases and counters in etcd.
@@ -43,7 +43,7 @@ pub struct EtcdStore {
     tls: Option<Arc<ClientConfig>>,
     connection: Option<Connection>,
     hosts: Hosts,
-    /// This store's last writes, by key, so that the next change need not read first.
+    /// The values that this store last read or wrote, by key, so that the next change can skip the read.
     known: HashMap<String, String>,
 }
 
@@ -96,7 +96,7 @@ struct Pair {
     value: String,
 }
 
-/// Why a request got no usable answer.
+/// The reason why a request got no usable answer.
 enum Fault {
     /// The token is no longer valid.
     Token,
@@ -104,7 +104,7 @@ enum Fault {
 }
 
 impl EtcdStore {
-    /// Creates the store, which connects at the first call.
+    /// Creates the store. It connects at the first call.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl EtcdStore {
         if let Some(it) = self.connection.take().filter(is_good) {
             return Ok(it);
         }
-        // Another store may have taken the place of the one with these values.
+        // The new connection may lead to another store with other values.
         self.known.clear();
         self.hosts.connect(async |host, port| self.connect_to(host, port).await).await
     }
@@ -164,8 +164,8 @@ impl EtcdStore {
         let mut connection =
             Connection { sender, host, token: None, cluster: String::new(), used: Used::now() };
         self.authenticate(&mut connection).await?;
-        // A member without a leader, or a learner, answers no linearizable read. The user may have rights
-        // only in its namespace.
+        // A member without a leader does not answer a linearizable read, nor does a learner. The user may
+        // have rights only in its namespace.
         let any = range(&format!("{PREFIX}{}/", self.address.namespace), None, &json!({}));
         let reply = self.post(&mut connection, "/v3/kv/txn", &json!({ "success": [any] })).await;
         connection.cluster = reply.map_err(|e| self.told(e))?.header.cluster_id;
@@ -244,7 +244,7 @@ impl EtcdStore {
         Ok(reply)
     }
 
-    /// Returns the fault that the gRPC code in the body stands for.
+    /// Returns the fault for the gRPC code in the body.
     fn fault(&self, status: StatusCode, body: &Value) -> Fault {
         let text = ["message", "error"].iter().find_map(|it| body.get(it)?.as_str());
         let text = text.map_or_else(|| format!("HTTP status {status}"), ToOwned::to_owned);
@@ -271,7 +271,7 @@ impl EtcdStore {
         }
     }
 
-    /// Sends one transaction. Keeps the connection only if the transaction was answered.
+    /// Sends one transaction. Keeps the connection only if the server answered the transaction.
     async fn txn(&mut self, body: &Value) -> Result<Reply, StoreError> {
         let mut connection = self.connection().await?;
         let reply = match self.post(&mut connection, "/v3/kv/txn", body).await {

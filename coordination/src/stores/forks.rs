@@ -1,15 +1,15 @@
 //! SQLite keeps a record of its locks in the process's memory. A child inherits that record, but not the
-//! locks, so no fork may happen while there is a connection.
+//! locks, so no fork may happen while a connection is open.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Whether a thread has a connection or is forking.
+/// True while a thread has a connection or is forking.
 static BUSY: AtomicBool = AtomicBool::new(false);
 static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
-/// While this exists, a `fork` of this process waits.
+/// While this value exists, a `fork` of this process waits.
 #[derive(Debug)]
 pub(super) struct NoForks(());
 

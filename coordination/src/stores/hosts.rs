@@ -1,5 +1,5 @@
-//! Decides which host of an address to try first, how long each host may take, and when a connection has been
-//! idle for too long.
+//! Chooses the host to try first, limits the time for each host, and detects connections that have been idle
+//! for too long.
 
 use core::cell::Cell;
 use core::time::Duration;
@@ -9,11 +9,11 @@ use crate::local::Clocks;
 use crate::store::StoreError;
 use crate::url::Address;
 
-/// The shortest time after which a connection counts as idle: more than the time between two checks of an
-/// idle counter.
+/// The shortest time after which a connection counts as idle. It is longer than the time between two checks
+/// of an idle counter.
 const LEAST_PAUSE_MS: u64 = 4_000;
 
-/// The hosts of an address, in turn.
+/// The hosts of an address. Attempts take turns in where they start.
 #[derive(Debug)]
 pub(super) struct Hosts {
     address: Address,
@@ -26,18 +26,20 @@ impl Hosts {
         Self { address: address.clone(), first: Cell::new(0) }
     }
 
-    /// Lets the next attempt start with the next host, since this one may be silent or have no leader.
+    /// Lets the next attempt start with the next host, since the current host may be silent or have no
+    /// leader.
     pub(super) fn turn(&self) {
         self.first.set((self.first.get() + 1) % self.address.hosts().len().max(1));
     }
 
-    /// Returns how long each host may take to connect. One more share of the attempt is left for the request.
+    /// Returns the time limit for connecting to each host. One more share of the attempt is left for the
+    /// request.
     fn share(&self) -> Duration {
         let hosts = u32::try_from(self.address.hosts().len()).unwrap_or(u32::MAX);
         self.address.attempt() / hosts.saturating_add(1)
     }
 
-    /// Connects to the hosts in turn, until one answers.
+    /// Tries the hosts in turn until one of them answers.
     pub(super) async fn connect<C>(
         &self,
         connect: impl AsyncFn(&str, u16) -> Result<C, StoreError>,
@@ -62,24 +64,24 @@ impl Hosts {
             said.push(if hosts.len() == 1 { told } else { format!("{host}:{port}: {told}") });
         }
         let text = prefix + &said.join("; ");
-        // A refusal says more than the error of a host that is down.
+        // A refusal is more helpful than the error of a host that is down.
         Err(if is_refused { StoreError::Refused(text) } else { StoreError::Unreachable(text) })
     }
 
-    /// Returns true if a connection was idle for longer than the time between renewals: something on the way
-    /// may have dropped it without notice.
+    /// Returns true if a connection was idle for longer than the time between renewals. The network may have
+    /// dropped such a connection without notice.
     pub(super) fn is_idle(&self, used: Used) -> bool {
         used.ago_ms() > self.longest_pause_ms()
     }
 
-    /// Returns a third of the TTL plus the jitter of renewals. Counters check every 3 s, however short the
-    /// TTL is.
+    /// Returns a third of the TTL plus the jitter of renewals, but at least [`LEAST_PAUSE_MS`]. Counters
+    /// check every 3 s, even if the TTL is shorter.
     fn longest_pause_ms(&self) -> u64 {
         (self.address.ttl_ms * 2 / 5).max(LEAST_PAUSE_MS)
     }
 }
 
-/// When a connection was last used, by a clock that counts sleep.
+/// The time when a connection was last used, by a clock that keeps running during sleep.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Used(u64);
 

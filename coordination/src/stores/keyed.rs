@@ -1,4 +1,4 @@
-//! Records in key-value stores: their text, their names in keys, and the changes to them.
+//! Helpers for records in key-value stores: the text of a record, names in keys, and changes to records.
 
 use core::time::Duration;
 
@@ -6,11 +6,11 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 
 use crate::records::{Add, Added, Outcome, Record, Write};
 
-/// The characters that a znode's name cannot have, that separate the parts of a key, or that shells treat
-/// specially.
+/// The characters that need an escape: a znode's name cannot contain them, they separate the parts of a key,
+/// or shells treat them specially.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'/').add(b'%').add(b' ').add(b'"').add(b'\'').add(b'\\');
 
-/// Returns a name as one part of a key, which must not be `.` or `..`.
+/// Escapes a name, so that it can be one part of a key. A part must not be `.` or `..`.
 pub(super) fn escaped(name: &str) -> String {
     match name {
         "." | ".." => name.replace('.', "%2E"),
@@ -18,7 +18,7 @@ pub(super) fn escaped(name: &str) -> String {
     }
 }
 
-/// Returns the name that is written like this, or `None` if Polyflake would not write a name like this.
+/// Returns the name that `part` stands for, or `None` if Polyflake would not write a name like this.
 pub(super) fn unescaped(part: &str) -> Option<String> {
     let name = percent_decode_str(part).decode_utf8().ok()?;
     (escaped(&name) == part).then(|| name.into())
@@ -29,7 +29,7 @@ pub(super) fn write(record: &Record) -> String {
     format!("{} {} {}", record.version, record.number, record.text)
 }
 
-/// Returns the record at a key, or why it cannot be used.
+/// Parses the record at a key, or returns the reason why it cannot be used.
 pub(super) fn read(key: &str, value: &str) -> Result<Record, String> {
     let record = || {
         let (version, rest) = value.split_once(' ')?;
@@ -46,7 +46,7 @@ pub(super) fn read(key: &str, value: &str) -> Result<Record, String> {
     })
 }
 
-/// Returns the error for a key of the former version. Nothing is created beside such a key.
+/// Returns the error for a key of the former version. Polyflake creates nothing beside such a key.
 pub(super) fn former(key: &str) -> String {
     format!(
         "{key} is of a former version of Polyflake, which this one does not read: remove it once no process uses it, and start a \
@@ -54,20 +54,22 @@ pub(super) fn former(key: &str) -> String {
     )
 }
 
-/// Returns a record's new contents from the record and its guard, or `None` to leave it unchanged.
+/// Computes a record's new contents from the record and its guard, or returns `None` to leave the record
+/// unchanged.
 pub(super) type Next<'a> = &'a dyn Fn(Option<&Record>, Option<&Record>) -> Option<Record>;
 
 /// The result of a change.
 pub(super) enum Changed {
     To(Record),
-    /// The record and its guard, which the change left as they were.
+    /// The record and its guard, which the change left unchanged.
     Found(Option<Record>, Option<Record>),
 }
 
-/// How many times a change is tried while others change the same record. Each time, one of them succeeds.
+/// The maximum number of attempts for a change while others change the same record. In each round, one of
+/// them succeeds.
 pub(super) const ROUNDS: u64 = 64;
 
-/// Returns why a change was given up.
+/// Returns the error text for a change that was given up.
 pub(super) fn contended(key: &str) -> String {
     format!("every attempt to change {key} conflicted with another process")
 }
@@ -129,7 +131,7 @@ mod tests {
         ] {
             assert_eq!((&*escaped(name), unescaped(part).as_deref()), (part, Some(name)));
         }
-        // Polyflake would write these names differently, so they belong to nobody.
+        // Polyflake would write these names differently, so it did not write these keys.
         for part in ["%2e", "%41", "a b", "%FF", "%"] {
             assert_eq!(unescaped(part), None, "{part}");
         }

@@ -24,13 +24,14 @@ use crate::records::Facts;
 use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Rows, Schema, StoreError};
 use crate::url::Address;
 
-/// The client sends the last statement first. Turning `autocommit` on again ends a transaction that
-/// `init_connect` began, in which nobody would commit acknowledged writes. The isolation level is for the
-/// transactions after that. The server can log changes of this level as statements, too. Times are in UTC,
-/// since an hour occurs twice in other zones. A value that does not fit is an error and is not cut, and so is
-/// a request for an engine that the server lacks. A `ROLLBACK` does not begin another transaction, which
-/// nobody would commit. No rows are left out, and no statement is refused for the number of rows that it may
-/// look at. No session ends between two renewals. Row and table locks wait for a second.
+/// The statements that prepare each session. The client sends the last statement first. Turning `autocommit`
+/// on again ends a transaction that `init_connect` began and that nobody would commit. The isolation level
+/// applies to the transactions after that. The server can also log changes at this level as statements. Times
+/// are in UTC, since other time zones repeat an hour. A value that does not fit is an error, and the server
+/// does not cut it. An engine that the server lacks is an error, too. A `ROLLBACK` does not begin another
+/// transaction, which nobody would commit. The server leaves out no rows, and refuses no statement because of
+/// the number of rows that the statement may examine. No session ends between two renewals. A statement waits
+/// a second for a row or table lock.
 const SETUP: [&str; 2] = [
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE",
     "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 0, \
@@ -40,11 +41,11 @@ const SETUP: [&str; 2] = [
 
 const NOW: &str = "CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000) AS UNSIGNED)";
 
-/// A condition: the server accepts writes. Users with enough privileges can write to a read-only replica.
-/// Later versions show a word in place of the number.
+/// A condition that holds if the server accepts writes. Without this condition, users with enough privileges
+/// could write to a read-only replica. Later versions show a word in place of the number.
 const WRITABLE: &str = "CAST(@@GLOBAL.read_only AS CHAR) IN ('0', 'OFF')";
 
-/// The longest packet. No page of records is this long.
+/// The maximum length of a packet. No page of records is this long.
 const MOST_OF_A_PACKET: usize = 1 << 26;
 
 /// A MySQL or MariaDB database.
@@ -55,7 +56,7 @@ pub struct MysqlStore {
     at: String,
     is_durability_none: bool,
     facts: Facts,
-    /// Whether records are requested. If so, each connection is checked.
+    /// True if the caller uses records. If so, each connection is checked.
     has_records: bool,
     open: Option<Open>,
     opening: Opening<Open>,
@@ -71,13 +72,14 @@ struct Open {
     connection: Conn,
     ready: Option<records::Ready>,
     used: Instant,
-    /// Whether the server still has to answer a request.
+    /// True while the server still has to answer a request.
     is_busy: bool,
 }
 
 impl Drop for Open {
-    /// Without this, the client would first read the answer to its end, which may never come, and keep the
-    /// connection until then. The client closes a connection that is dropped in the middle of a request.
+    /// Makes the client close the connection, as it does if a connection is dropped in the middle of a
+    /// request. Otherwise, the client would keep the connection and read the answer to its end, which may
+    /// never come.
     fn drop(&mut self) {
         if self.is_busy {
             let _ = self.connection.ping().as_mut().poll(&mut Context::from_waker(Waker::noop()));
@@ -103,7 +105,7 @@ impl MysqlStore {
         let (address, query) = driver_url.split_once('?').unwrap_or((driver_url, ""));
         let refused = |text: String| StoreError::Refused(format!("the address of MySQL: {text}"));
         if query.contains('@') {
-            // The texts below name parts of the query.
+            // The error texts below quote parts of the query.
             return Err(refused(
                 "a `?` in a user or password is written %3F, and an @ in the query %40".into(),
             ));
@@ -130,7 +132,8 @@ impl MysqlStore {
         let mut tls = opts.ssl_opts().cloned();
         let any_file = [&files.authorities, &files.certificate, &files.key].into_iter().any(Option::is_some);
         if mode.is_some() || any_file {
-            // Read the files now, for an error text with the path: the client reads them at each connection.
+            // Read the files now, so that the error text can name the path. The client reads them again for
+            // each connection.
             tls::config(Check::Host, &files).map_err(refused)?;
             let default = if files.authorities.is_some() { "VERIFY_CA" } else { "REQUIRED" };
             tls = options(tls.unwrap_or_default(), mode.as_deref().unwrap_or(default), files)
@@ -140,7 +143,7 @@ impl MysqlStore {
         let timeout = opts.wait_timeout().or(Some(28_800));
         let opts = OptsBuilder::from_opts(opts)
             .ssl_opts::<Option<SslOpts>>(tls)
-            // Rows that are written unchanged count as well.
+            // Count rows that a statement writes unchanged, too.
             .client_found_rows(true)
             // Otherwise the client would connect twice, as a user that the address does not name.
             .prefer_socket(false)
@@ -165,21 +168,21 @@ impl MysqlStore {
     /// Creates the store for one of Polyflake's addresses.
     ///
     /// # Errors
-    /// Those of [`new`](Self::new).
+    /// Returns the same errors as [`new`](Self::new).
     pub fn of(address: &Address) -> Result<Self, StoreError> {
         let store = Self::new(&address.driver_url())?.within(address.attempt());
         Ok(Self { is_durability_none: address.is_durability_none, ..store })
     }
 
-    /// Sets how long an attempt takes. After that, the caller drops it.
+    /// Sets the time after which the caller drops an attempt.
     #[must_use]
     pub const fn within(mut self, attempt: Duration) -> Self {
         self.attempt = attempt;
         self
     }
 
-    /// Ensures that there is a connection that answers, as far as anyone can know. If it has not been used
-    /// for a while, it is tested.
+    /// Ensures that there is a connection that probably answers. Tests the connection if it has not been used
+    /// for a while.
     async fn make_ready(&mut self) -> Result<(), StoreError> {
         let is_unfit = |open: &Open| open.is_busy || (self.has_records && open.ready.is_none());
         if self.open.as_ref().is_some_and(is_unfit) {
@@ -205,8 +208,8 @@ impl MysqlStore {
         Ok(())
     }
 
-    /// Makes one attempt. A connection on which an attempt failed or was dropped is not used again. A mere
-    /// conflict with others' changes is retried at once.
+    /// Makes one attempt. If an attempt on a connection fails or is dropped, the connection is not used
+    /// again. After a mere conflict with others' changes, the call is retried at once.
     async fn call<T>(&mut self, run: impl AsyncFn(&mut Open) -> Result<T, Fault>) -> Result<T, StoreError> {
         self.make_ready().await?;
         let Some(open) = self.open.as_mut() else { return Err(StoreError::Unreachable(self.at.clone())) };
@@ -216,7 +219,8 @@ impl MysqlStore {
             if !matches!(&result, Err(Fault::Client(error)) if is_contention(error)) {
                 break;
             }
-            // A deadlock has already undone the whole transaction, other conflicts only the statement.
+            // A deadlock has already undone the whole transaction. Other conflicts have undone only the
+            // statement.
             result = match open.connection.query_drop("ROLLBACK").await {
                 Ok(()) => run(open).await,
                 Err(error) => Err(error.into()),
@@ -238,8 +242,8 @@ impl MysqlStore {
 
 async fn connect(opts: Opts, is_durability_none: bool, has_records: bool) -> Result<Open, Fault> {
     if opts.ssl_opts().is_some() && rustls::crypto::CryptoProvider::get_default().is_none() {
-        // The client uses the process's default provider. If another thread was faster, that thread has
-        // installed one.
+        // The client uses the process's default TLS provider. If this call fails, another thread has already
+        // installed a provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
     let connection = Conn::new(opts).await?;
@@ -253,14 +257,14 @@ async fn connect(opts: Opts, is_durability_none: bool, has_records: bool) -> Res
     Ok(open)
 }
 
-/// Returns true if others changed the same rows, or wait for each other and this connection: nothing is wrong
-/// with the server. (MariaDB reports 1020 if a snapshot is older than a row. If a lock took too long, 1205,
-/// the call has already waited.)
+/// Returns true if others changed the same rows, or if this connection was part of a deadlock. In both cases,
+/// nothing is wrong with the server. (MariaDB reports 1020 if a snapshot is older than a row. 1205 is not a
+/// conflict here, since it means that the call has already waited too long for a lock.)
 fn is_contention(error: &Error) -> bool {
     matches!(error, Error::Server(ServerError { code, state, .. }) if matches!(code, 1020 | 1213) || state == "40001")
 }
 
-/// Returns the client's form of a mode and files that are named as in MySQL's tools.
+/// Converts a mode and files, named as in MySQL's tools, to the client's options.
 fn options(given: SslOpts, mode: &str, files: Files) -> Result<Option<SslOpts>, String> {
     let mut given = given;
     if let Some(path) = files.authorities {
@@ -274,11 +278,12 @@ fn options(given: SslOpts, mode: &str, files: Files) -> Result<Option<SslOpts>, 
     }
     match mode {
         "DISABLED" => Ok(None),
-        // As in MySQL's tools, verify only what the mode asks for.
+        // Like MySQL's tools, verify only what the mode asks for.
         "REQUIRED" => {
             Ok(Some(given.with_danger_accept_invalid_certs(true).with_danger_skip_domain_validation(true)))
         }
-        // mysql_async would check the name anyway, since it looks for a text that rustls no longer writes.
+        // Without this option, mysql_async would check the name, since it looks for an error text that rustls
+        // no longer writes.
         "VERIFY_CA" => Ok(Some(given.with_danger_skip_domain_validation(true))),
         "VERIFY_IDENTITY" => Ok(Some(given)),
         _ => {
@@ -309,14 +314,15 @@ fn explain(at: &str, error: &Error) -> StoreError {
             1021 | 1114 => unreachable(&format_args!("the disk is full: {message}")),
             // This user has too many connections, or the server has too many prepared statements.
             1203 | 1226 | 1461 => unreachable(message),
-            // The host may not connect, or not without TLS.
+            // The host may not connect at all, or only with TLS.
             1130 | 3159 => refused(message),
-            // Faults in the address, the privileges or the statement persist; faults of the server may not.
+            // Faults in the address, the privileges or the statement are permanent. Faults of the server may
+            // pass.
             _ if ["22", "28", "42"].iter().any(|class| state.starts_with(class)) => refused(message),
             _ => unreachable(message),
         },
         Error::Io(IoError::Io(error)) => {
-            // A certificate does not change by itself.
+            // A fault in a certificate does not go away by itself.
             if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>) {
                 refused(error)
             } else {
@@ -356,7 +362,7 @@ impl counters::Client for Open {
         }
     }
 
-    /// Changes a row. The number arrives with the answer, in place of a new row's number.
+    /// Changes a row. The server returns the number in the field for the number of a new row.
     async fn number(
         &mut self,
         statement: &str,
@@ -367,7 +373,7 @@ impl counters::Client for Open {
             return Ok(None);
         }
         let number = match self.connection.last_insert_id() {
-            // If a change ran a trigger, the answer lacks the number, but the session has it.
+            // If the change ran a trigger, the answer lacks the number, but the session still has it.
             None => self.connection.query_first("SELECT LAST_INSERT_ID()").await?,
             number => number,
         };

@@ -1,8 +1,8 @@
-//! PostgreSQL 12 and later, even behind a pooler that gives each transaction another connection.
+//! PostgreSQL 12 and later, even behind a pooler that uses another connection for each transaction.
 //!
-//! Each statement is unnamed and complete in one message, and nothing is set for a session. If the server
-//! itself answers, and only then, it keeps the statement that adds to a counter: parsing and planning that
-//! statement takes several times as long as running it.
+//! Each statement is unnamed and complete in one message, and no statement changes the session's settings.
+//! There is one exception. If the server itself answers, and no pooler, the server keeps the statement that
+//! adds to a counter, because parsing and planning that statement takes several times as long as running it.
 
 mod cancel;
 mod names;
@@ -38,15 +38,15 @@ use crate::records::Facts;
 use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Rows, Schema, StoreError};
 use crate::url::Address;
 
-/// The server and its instance, or NULL on a standby. `pg_control_checkpoint()` would name the old timeline
-/// until the first checkpoint after a promotion.
+/// An expression for the server and its instance. It is NULL on a standby. `pg_control_checkpoint()` would
+/// name the old timeline until the first checkpoint after a promotion.
 const INCARNATION: &str = "(SELECT CASE WHEN pg_is_in_recovery() THEN NULL ELSE 'system ' || system_identifier \
     || ' timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END FROM pg_control_system())";
 
 const NOW: &str = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
-/// Limits how long a transaction waits for locks. The limit applies only to this transaction, since a pooler
-/// gives the connection to others afterwards.
+/// Limits the time that a transaction waits for locks. The limit applies only to this transaction, since a
+/// pooler lends the connection to other clients afterwards.
 const BOUND: &str = "SET LOCAL lock_timeout = '1s'";
 
 /// The lock that lets only one process create the tables: `polyflak` in ASCII.
@@ -64,11 +64,11 @@ pub struct PostgresStore {
     schema_name: String,
     is_durability_none: bool,
     facts: Facts,
-    /// Whether records are requested. If so, each connection is checked.
+    /// True if the caller uses records. If so, each connection is checked.
     has_records: bool,
     open: Option<Open>,
     opening: Opening<Open>,
-    /// The tables of earlier requests that a server did not answer in time.
+    /// The tables of earlier requests that the server did not answer in time.
     maybe_locked: HashSet<Schema>,
 }
 
@@ -84,10 +84,10 @@ struct Open {
     client: Client,
     connection: Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>,
     ready: Option<records::Ready>,
-    /// Whether the server's process is the one that was named on connecting. A pooler makes up its own
-    /// number.
+    /// True if the server's process has the number that the client received when it connected. A pooler sends
+    /// a number that it made up.
     is_direct: bool,
-    /// The statement that the server keeps, and its text.
+    /// The text of the statement that the server keeps, and the statement.
     kept: Option<(String, Statement)>,
     /// The host that the connection belongs to.
     host: usize,
@@ -100,9 +100,10 @@ struct Open {
 }
 
 impl Drop for Open {
-    /// Asks the server to stop, as a courtesy: nothing depends on whether or when the request arrives. A
-    /// change that waits for a standby is then visible to all, but not on the standby. The change counts once
-    /// it is written again: a later change that the standby has comes after it in the log.
+    /// Asks the server to stop the statement. This is a courtesy, since nothing depends on whether or when
+    /// the request arrives. If the server stops a change that waits for a standby, everyone can see the
+    /// change, but the standby may lack it. The change counts once it is written again. The later write comes
+    /// after the change in the log, so a standby that has the later write also has the change.
     fn drop(&mut self) {
         if let (Some(_), Ok(runtime)) = (self.busy_with, Handle::try_current()) {
             let (token, config, tls) = (self.client.cancel_token(), self.config.clone(), self.tls.clone());
@@ -137,8 +138,8 @@ impl Open {
         Ok(Self { client, connection, ready, is_direct, kept, host, used, busy_with, config, tls })
     }
 
-    /// Waits for an answer, and drives the connection meanwhile, so that no task is left if a call is
-    /// dropped.
+    /// Waits for an answer and drives the connection meanwhile, so that no task is left if the caller drops
+    /// the call.
     async fn drive<T>(
         connection: &mut Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>,
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
@@ -173,9 +174,9 @@ impl Open {
         Self::drive(&mut self.connection, self.client.batch_execute(statements)).await
     }
 
-    /// Checks whether a change would get past a table's lock. A statement waits for that lock before it can
-    /// set a limit. If the role has no limit either, each attempt would leave one more statement waiting on
-    /// the server, since a pooler does not pass on requests to stop them.
+    /// Checks that a change would get past a table's lock. A statement waits for that lock before it can set
+    /// a limit. If the role has no limit either, each attempt would leave one more statement waiting on the
+    /// server, since a pooler does not pass on requests to stop statements.
     async fn try_lock(&mut self, table: Schema) -> Result<(), tokio_postgres::Error> {
         let table = match table {
             Schema::Polyflake => sql::records::Client::dialect(self).table,
@@ -183,7 +184,7 @@ impl Open {
         };
         // Statements that are sent together form one transaction.
         match self.run(&format!("{BOUND}; LOCK TABLE {table} IN ROW EXCLUSIVE MODE")).await {
-            // The call itself shows any other fault of the table.
+            // The call itself will show any other fault of the table.
             Err(error) if error.code().is_some_and(|code| *code != SqlState::LOCK_NOT_AVAILABLE) => Ok(()),
             done => done,
         }
@@ -195,12 +196,12 @@ impl PostgresStore {
     /// the first call.
     ///
     /// # Errors
-    /// Fails if this is not such an address, or if a certificate that it names cannot be read.
+    /// Fails if `driver_url` is not such an address, or if it names a certificate that cannot be read.
     pub fn new(driver_url: &str) -> Result<Self, StoreError> {
         let (address, query) = driver_url.split_once('?').unwrap_or((driver_url, ""));
         let refused = |text: String| StoreError::Refused(format!("the address of PostgreSQL: {text}"));
         if query.contains('@') {
-            // The texts below refer to parts of the query.
+            // The error texts below quote parts of the query.
             return Err(refused(
                 "a `?` in a user or password is written %3F, and an @ in the query %40".into(),
             ));
@@ -226,10 +227,11 @@ impl PostgresStore {
                 _ => drop(rest.append_pair(&name, &value)),
             }
         }
-        // As in PostgreSQL's own clients, `require` checks a root certificate if there is one.
+        // Like PostgreSQL's own clients, check the authority in `require` mode if there is a root
+        // certificate.
         let otherwise = if files.authorities.is_some() { Check::Authority } else { Check::Nothing };
         let tls = tls::config(check.unwrap_or(otherwise), &files).map_err(refused)?;
-        // The client reads %20, but not a plus.
+        // The client decodes %20, but not a plus.
         let rest = rest.finish().replace('+', "%20");
         let url = if rest.is_empty() { address.to_owned() } else { format!("{address}?{rest}") };
         let config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
@@ -261,22 +263,22 @@ impl PostgresStore {
     /// Creates the store for one of Polyflake's addresses.
     ///
     /// # Errors
-    /// Those of [`new`](Self::new).
+    /// Returns the same errors as [`new`](Self::new).
     pub fn of(address: &Address) -> Result<Self, StoreError> {
         let Address { schema_name, is_durability_none, .. } = address;
         let store = Self::new(&address.driver_url())?.within(address.attempt());
         Ok(Self { schema_name: schema_name.clone(), is_durability_none: *is_durability_none, ..store })
     }
 
-    /// Sets how long an attempt takes. After that, the caller drops it.
+    /// Sets the time after which the caller drops an attempt.
     #[must_use]
     pub fn within(mut self, attempt: Duration) -> Self {
         self.attempt = attempt;
         self
     }
 
-    /// Ensures that there is a connection that answers, as far as anyone can know. If it has not been used
-    /// for a while, it is tested.
+    /// Ensures that there is a connection that probably answers. Tests the connection if it has not been used
+    /// for a while.
     async fn make_ready(&mut self) -> Result<(), StoreError> {
         let is_unfit = |open: &Open| {
             open.busy_with.is_some() || open.client.is_closed() || (self.has_records && open.ready.is_none())
@@ -314,7 +316,7 @@ impl PostgresStore {
         Ok(())
     }
 
-    /// Gives up the connection. The next call gets another one.
+    /// Gives up the connection. The next call opens another one.
     fn give_up(&mut self) {
         if let Some(table) = self.open.take().and_then(|open| open.busy_with) {
             self.opening.gave_up_busy();
@@ -322,8 +324,8 @@ impl PostgresStore {
         }
     }
 
-    /// Makes one attempt. A connection on which an attempt failed or was dropped is not used again. A mere
-    /// conflict with others' changes is retried at once.
+    /// Makes one attempt. If an attempt on a connection fails or is dropped, the connection is not used
+    /// again. After a mere conflict with others' changes, the call is retried at once.
     async fn call<T>(
         &mut self,
         table: Schema,
@@ -344,7 +346,7 @@ impl PostgresStore {
             if !matches!(&result, Err(Fault::Client(error)) if is_contention(error)) {
                 break;
             }
-            // A transaction is over only once the server has said so.
+            // A transaction has ended only once the server has confirmed its end.
             result = match open.run("ROLLBACK").await {
                 Ok(()) => run(open).await,
                 Err(error) => Err(error.into()),
@@ -366,8 +368,8 @@ impl PostgresStore {
     }
 }
 
-/// Connects to one of the hosts that accepts changes. If there are several hosts, each may take at most half
-/// of an attempt.
+/// Connects to a host that accepts changes. If there are several hosts, each may take at most half of an
+/// attempt.
 async fn connect(
     hosts: &[(Config, String)],
     first: usize,
@@ -394,8 +396,8 @@ async fn connect(
     Err(none_of(failures))
 }
 
-/// Returns true if others changed the same rows, or wait for each other and this connection: nothing is wrong
-/// with the server.
+/// Returns true if others changed the same rows, or if this connection was part of a deadlock. In both cases,
+/// nothing is wrong with the server.
 fn is_contention(error: &tokio_postgres::Error) -> bool {
     [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED]
         .iter()
@@ -407,7 +409,8 @@ fn random_below(count: usize) -> usize {
     random.unwrap_or(0) % count.max(1)
 }
 
-/// Returns the settings for each host, from the settings for all hosts, and the host's name for error texts.
+/// Splits the settings for all hosts into the settings for each host. Also returns each host's name for error
+/// texts.
 fn hosts(all: &Config, mode: SslMode) -> Result<Vec<(Config, String)>, &'static str> {
     let (names, addresses, ports) = (all.get_hosts(), all.get_hostaddrs(), all.get_ports());
     let count = names.len().max(addresses.len());
@@ -443,7 +446,7 @@ fn hosts(all: &Config, mode: SslMode) -> Result<Vec<(Config, String)>, &'static 
         given_for_all(all, &mut one);
         one.ssl_mode(mode);
         if count > 1 && all.get_target_session_attrs() == TargetSessionAttrs::Any {
-            // A standby is skipped.
+            // Skip standbys.
             one.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
         (one, format!("{}:{port}", name.or(address).unwrap_or_default()))
@@ -496,7 +499,8 @@ fn explain(at: &str, error: &tokio_postgres::Error) -> StoreError {
             "08P01" if message.contains("no such") || message.contains("authentication failed") => {
                 StoreError::Refused(text)
             }
-            // Faults in the address, the privileges or the statement persist; faults of the server may not.
+            // Faults in the address, the privileges or the statement are permanent. Faults of the server may
+            // pass.
             code if ["0A", "22", "28", "3D", "3F", "42"].iter().any(|class| code.starts_with(class)) => {
                 StoreError::Refused(text)
             }
@@ -506,7 +510,7 @@ fn explain(at: &str, error: &tokio_postgres::Error) -> StoreError {
     let Some(source) = error.source() else { return StoreError::Unreachable(format!("{at}: {error}")) };
     let text = format!("{at}: {source}");
     match source.downcast_ref::<std::io::Error>() {
-        // A certificate does not change by itself.
+        // A fault in a certificate does not go away by itself.
         Some(error)
             if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>) =>
         {
@@ -518,12 +522,12 @@ fn explain(at: &str, error: &tokio_postgres::Error) -> StoreError {
 }
 
 impl Open {
-    /// Runs a statement with `?` for values, or with `?1` and so on.
+    /// Runs a statement whose placeholders are `?`, or `?1` and so on.
     async fn query_with(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
         Ok(self.query(&numbered(statement), &parameters(values)).await?)
     }
 
-    /// Like [`query_with`](Self::query_with), but with a statement that the server keeps.
+    /// Like [`query_with`](Self::query_with), but the server keeps the statement.
     async fn query_kept(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
         if !self.is_direct {
             return self.query_with(statement, values).await;
@@ -537,7 +541,7 @@ impl Open {
         let Some((_, kept)) = &self.kept else { return Ok(Vec::new()) };
         let values: Vec<_> = parameters.iter().map(|(value, _)| *value).collect();
         match Self::drive(&mut self.connection, self.client.query(kept, &values)).await {
-            // There is a pooler after all, and another server process answered.
+            // There is a pooler after all, and another server process answered the call.
             Err(error) if error.code() == Some(&SqlState::INVALID_SQL_STATEMENT_NAME) => {
                 self.is_direct = false;
                 Ok(self.query(&numbered(statement), &parameters).await?)
@@ -546,7 +550,7 @@ impl Open {
         }
     }
 
-    /// Runs several statements. All of them are sent before the first is answered.
+    /// Runs several statements. Sends all of them before it reads the first answer.
     async fn query_each<'a>(
         &mut self,
         statements: impl Iterator<Item = (&'a str, &'a [Value<'a>])>,
@@ -608,7 +612,7 @@ impl counters::Client for Open {
     }
 }
 
-/// Returns the value of a column with a whole number of any width, or with a boolean.
+/// Returns the value of a column that contains a whole number of any width, or a boolean.
 fn number(row: &Row, at: usize) -> Result<Option<i64>, Fault> {
     Ok(match *row.columns()[at].type_() {
         Type::BOOL => row.try_get::<_, Option<bool>>(at)?.map(i64::from),

@@ -1,7 +1,7 @@
 //! Redis: a single server, the master that Sentinel reports, or a cluster.
 //!
 //! A group of records is one hash. Each call on records is one script, which reads the server's time and its
-//! replication ID in the same step. A server that took over or restarted has another ID.
+//! replication ID in the same step. After a restart or a takeover, the server has another ID.
 
 mod connection;
 mod names;
@@ -23,9 +23,11 @@ pub struct RedisStore {
     connection: Option<Connection>,
     /// The host that the next attempt starts with.
     turn: usize,
-    /// How many replicas of the server that answered last may lack acknowledged writes.
+    /// The number of replicas that may lack acknowledged writes, as the server that answered last reported
+    /// it.
     replicas: u64,
-    /// The incarnations, with replicas, of servers that have never been replicas since they started.
+    /// The incarnations of servers that have replicas, but have never been replicas themselves since they
+    /// started.
     first_masters: Vec<String>,
 }
 
@@ -36,14 +38,15 @@ impl fmt::Debug for RedisStore {
 }
 
 impl RedisStore {
-    /// Creates the store, which connects at the first call.
+    /// Creates the store. It connects at the first call.
     ///
     /// # Errors
     ///
     /// Fails if a certificate cannot be read.
     pub fn new(address: &Address) -> Result<Self, StoreError> {
         let certificates = if address.is_tls() {
-            // The client uses the process's default provider. If the program has set its own, that one stays.
+            // The client uses the process's default TLS provider. If the program has set its own provider,
+            // that provider stays.
             let _ = rustls::crypto::ring::default_provider().install_default();
             let root_cert = read_file(address, "ssl_ca_certs")?;
             let pair = (read_file(address, "ssl_certfile")?, read_file(address, "ssl_keyfile")?);
@@ -80,7 +83,7 @@ impl RedisStore {
         StoreError::Unreachable(format!("{}: {why}", self.address))
     }
 
-    /// Returns a script's reply, but only from a master.
+    /// Returns a script's reply if a master sent it.
     fn reply(&self, value: Value, is_new: bool) -> Result<Reply, StoreError> {
         let reply = Reply::read(value).ok_or_else(|| self.refused("its reply is not Redis's"))?;
         match &*reply.status {
@@ -96,7 +99,7 @@ impl RedisStore {
         }
     }
 
-    /// Waits for the replicas that must have the last call's writes.
+    /// Waits until enough replicas have the last call's writes.
     async fn confirm(&self, connection: &mut Connection) -> Result<(), StoreError> {
         let replicas = self.address.replicas;
         if replicas == 0 {
@@ -117,10 +120,10 @@ impl RedisStore {
         if may_mend { self.unreachable(&text) } else { self.refused(&text) }
     }
 
-    /// Returns whether the server may recover without a change on this side, and a text that helps a person
-    /// to act.
+    /// Returns true if the server may recover without a change on this side, and a message that helps the
+    /// user to solve the problem.
     fn judge(&self, error: &RedisError, is_new: bool) -> (bool, String) {
-        // The first command that failed shows the reason, and the others follow from it.
+        // The first command that failed shows the reason. The other commands failed because of it.
         let server = error.clone().into_server_errors().and_then(|it| it.first().map(|it| it.1.clone()));
         let (code, detail) = server.as_ref().map_or((None, None), |it| (Some(it.code()), it.details()));
         let mut text = match (code, detail) {
@@ -128,7 +131,7 @@ impl RedisStore {
             (Some(code), None) => code.to_owned(),
             (None, _) => error.to_string(),
         };
-        // Redis repeats the arguments of a command that it does not know.
+        // In its error, Redis repeats the arguments of a command that it does not know.
         if let Some(end) = text.find(", with args") {
             text.truncate(end);
         }
@@ -138,8 +141,8 @@ impl RedisStore {
             text = code.map_or_else(|| error.category().to_owned(), ToOwned::to_owned);
         }
         let may_mend = match (error.kind(), code) {
-            // There is a failover or a start, or no room, no disk, or too few replicas: the server recovers
-            // without a change on this side.
+            // The server is starting or failing over, is out of memory or disk space, or has too few
+            // replicas. It recovers without a change on this side.
             (
                 _,
                 Some(
@@ -189,7 +192,7 @@ impl Reply {
     }
 }
 
-/// Reads the file that a parameter names. Messages show neither its name nor its contents.
+/// Reads the file that a parameter names. Error messages show neither the file's name nor its contents.
 fn read_file(address: &Address, parameter: &str) -> Result<Option<Vec<u8>>, StoreError> {
     let Some(path) = address.parameter(parameter) else { return Ok(None) };
     let told = |e: std::io::Error| {

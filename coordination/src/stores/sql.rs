@@ -13,36 +13,37 @@ use tokio::time::{sleep, timeout};
 
 use crate::store::StoreError;
 
-/// How long the server lets a statement wait for another's lock. The statements below set this limit in the
-/// database's own terms.
+/// The longest time that a statement waits for another client's lock. Each SQL store sets this limit in the
+/// database's own way.
 pub(super) const LONGEST_LOCK: Duration = Duration::from_secs(1);
 
-/// How many times a call that conflicts with others' changes is tried, without pauses. Each time, one of them
-/// succeeds.
+/// The maximum number of attempts, without pauses, for a call that conflicts with others' changes. Each time,
+/// one of the calls succeeds.
 pub(super) const MOST_TRIES: u32 = 50;
 
-/// How long an attempt takes, unless the address says otherwise.
+/// The time limit for an attempt, unless the address sets another limit.
 pub(super) const ATTEMPT: Duration = Duration::from_secs(5);
 
-/// Returns how long a connection may be idle. After more than the time between renewals, it may be dead.
+/// Returns the longest time that a connection may be idle. After a pause that is longer than the time between
+/// renewals, the connection may be dead.
 pub(super) const fn longest_idle(attempt: Duration) -> Duration {
     attempt.saturating_mul(2)
 }
 
-/// The way in which a store gets its next connection.
+/// Opens a store's next connection.
 ///
 /// Opening and checking a connection takes a dozen round trips. On a loaded machine, or far from the server,
 /// a single attempt may be too short for that, so opening continues between attempts. A lost network packet
-/// looks the same, so a second connection is opened beside one that has been silent for an attempt. The first
-/// connection to be ready is taken.
+/// looks the same, so after an attempt without an answer, a second connection is opened beside the first. The
+/// store takes the connection that is ready first.
 #[derive(Debug)]
 pub(super) struct Opening<C> {
-    /// The tasks that open connections. They return the results, and when these came.
+    /// The tasks that open connections. Each task returns its result and the time of the result.
     tasks: JoinSet<(Result<C, StoreError>, Instant)>,
-    /// When the last task began.
+    /// The time when the last task began.
     begun: Option<Instant>,
-    /// When the last two calls ended before the server answered. The server may still be working on each, on
-    /// another connection.
+    /// The times when the last two unanswered calls ended. The server may still be working on each of them,
+    /// on another connection.
     ended: [Option<Instant>; 2],
 }
 
@@ -53,13 +54,13 @@ impl<C> Default for Opening<C> {
 }
 
 impl<C: Send + 'static> Opening<C> {
-    /// Notes that a connection was given up although the server had not answered.
+    /// Notes that the store gave up a connection although the server had not answered.
     pub(super) fn gave_up_busy(&mut self) {
         self.ended = [self.ended[1], Some(Instant::now())];
     }
 
-    /// Returns a connection that is being opened, or else a new one. Opening is given up after the time of
-    /// three attempts. It begins beside one connection that may be busy, but not beside two.
+    /// Returns a connection that is being opened, or else opens a new one. Gives up opening after the time of
+    /// three attempts. Opens a connection beside one connection that may be busy, but not beside two.
     pub(super) async fn opened(
         &mut self,
         attempt: Duration,
@@ -89,8 +90,8 @@ impl<C: Send + 'static> Opening<C> {
         }
     }
 
-    /// Returns the result if a connection was opened between two calls. An old result says nothing about the
-    /// present.
+    /// Returns the result if a connection was opened between two calls. Ignores an old result, which says
+    /// nothing about the present.
     fn has_come(&mut self, attempt: Duration) -> Option<Result<C, StoreError>> {
         while let Some(joined) = self.tasks.try_join_next() {
             match joined {
@@ -121,7 +122,7 @@ impl<C: Send + 'static> Opening<C> {
     }
 }
 
-/// Returns why none of several hosts can be used.
+/// Returns the error for several hosts, none of which can be used.
 pub(super) fn none_of(mut failures: Vec<StoreError>) -> StoreError {
     if failures.len() == 1 {
         if let Some(only) = failures.pop() {
@@ -151,7 +152,7 @@ impl<E> From<StoreError> for Fault<E> {
 }
 
 impl<E> Fault<E> {
-    /// Returns the fault's error, with the place where the fault occurred.
+    /// Converts the fault to an error that names the place where the fault occurred.
     pub(super) fn explain(self, at: &str, explain: impl FnOnce(&str, &E) -> StoreError) -> StoreError {
         match self {
             Self::Client(error) => explain(at, &error),
@@ -161,7 +162,7 @@ impl<E> Fault<E> {
     }
 }
 
-/// Returns the error for a server that cannot write. Its answer says nothing about the server that can.
+/// Returns the error for a server that cannot write. Its answer says nothing about the server that can write.
 pub(super) fn read_only() -> StoreError {
     StoreError::Unreachable(
         "the server is in recovery, read-only or not ready: connect to the server that accepts writes".into(),

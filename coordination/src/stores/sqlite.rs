@@ -1,4 +1,4 @@
-//! SQLite: for processes on one host.
+//! SQLite, for processes on one host.
 
 mod names;
 pub(super) mod records;
@@ -20,15 +20,16 @@ use super::sql::counters::{self, Columns, Dialect, Value};
 use super::sql::{ATTEMPT, other_format};
 use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Rows, Schema, StoreError};
 
-/// How long the keeper's own thread waits for another connection. Other stores have to wait meanwhile.
+/// The time that the keeper's own thread waits for another connection's lock. Other stores have to wait
+/// meanwhile.
 const BUSY: Duration = Duration::from_millis(10);
 
-/// The shortest pause before a retry, and how much longer it may be.
+/// The shortest pause before a retry, and the limit of the random time that is added to it.
 const PAUSE: Duration = Duration::from_millis(2);
 const JITTER_US: u32 = 10_000;
 
-/// A file that processes on one host share. Its time is the host's clock, and its incarnation is the file
-/// itself.
+/// A file that processes on one host share. The store's time is the host's clock, and its incarnation is the
+/// identity of the file.
 #[derive(Debug)]
 pub struct SqliteStore {
     path: PathBuf,
@@ -62,7 +63,7 @@ impl Identity {
 /// The reason for ending a transaction early.
 pub(super) enum Fault {
     Sqlite(rusqlite::Error),
-    /// SQLite's log next to the file is not where others look for it.
+    /// SQLite's log is not in the place where other processes look for it.
     Elsewhere(&'static str),
     File(io::Error),
     Store(StoreError),
@@ -100,8 +101,8 @@ impl SqliteStore {
         self
     }
 
-    /// Runs a transaction. It waits only for the file: if another connection has the file, it waits until
-    /// most of the attempt's time has passed.
+    /// Runs a transaction. If another connection has locked the file, the call tries again until most of the
+    /// attempt's time has passed. It waits for nothing else.
     async fn transact<T>(
         &mut self,
         behavior: TransactionBehavior,
@@ -111,7 +112,7 @@ impl SqliteStore {
         loop {
             let result = {
                 // Each transaction opens a new connection. This is cheap, and a child that is forked later
-                // inherits none.
+                // inherits no connection.
                 let _no_forks = NoForks::begin();
                 self.try_transact(behavior, &run).await
             };
@@ -132,8 +133,8 @@ impl SqliteStore {
     ) -> Result<T, Fault> {
         let path = &self.path;
         let Open { mut connection, file } = Open::new(path)?;
-        // Until the tables exist, the file is in another mode, in which readers and writers keep each other
-        // out.
+        // Until the tables exist, the file is in another journal mode, in which readers and writers block
+        // each other.
         if matches!(behavior, TransactionBehavior::Immediate) {
             let mode: String =
                 connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
@@ -160,8 +161,8 @@ impl Open {
         let file = Identity::of(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
-        // SQLite would still read the file. Its shared memory next to the file gets the file's mode, so
-        // nobody could write to that memory once the file's mode is restored.
+        // SQLite would still read the file. It would create its shared memory with the mode of the file, so
+        // nobody could write to that memory even after somebody corrects the file's mode.
         if connection.is_readonly("main")? {
             let text = format!(
                 "{}: this process may not write to the file: see its owner and modes",
@@ -175,8 +176,8 @@ impl Open {
     }
 }
 
-/// Creates an empty file that only its owner can read. The file gets its name once it is closed: closing a
-/// file drops all locks that the process has on it, including those of another connection.
+/// Creates an empty file that only its owner can read. The file gets its name only once it is closed. Closing
+/// a file drops all locks that the process has on it, including the locks of another connection.
 fn make(path: &Path) -> io::Result<()> {
     if fs::metadata(path).is_ok() {
         return Ok(());
@@ -199,8 +200,8 @@ fn make(path: &Path) -> io::Result<()> {
     linked.and_then(|()| fs::File::open(folder)?.sync_all())
 }
 
-/// Checks that the file has only one name. SQLite writes a log next to the file, in the folder of the name by
-/// which it was opened. Under two names, two processes do not see each other's writes.
+/// Checks that the file has only one name. SQLite writes a log next to the name by which the file was opened.
+/// Under two names, two processes do not see each other's writes.
 fn check_one_name(path: &Path) -> Result<(), Fault> {
     let found = fs::metadata(path)?;
     if found.is_file() && found.nlink() > 1 {
@@ -217,7 +218,7 @@ fn is_mounted_alone(path: &Path) -> io::Result<bool> {
     use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
     let mount = |path: &Path| -> io::Result<_> {
         let found = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID)?;
-        // Before Linux 5.8, the mount is unknown.
+        // Linux before 5.8 does not report the mount.
         Ok((found.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(found.stx_mnt_id))
     };
     let path = fs::canonicalize(path)?;
@@ -229,11 +230,12 @@ fn is_mounted_alone(_: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Checks the file system, as for state files. If a file is mapped through a network, not every process sees
-/// the same bytes, and WAL needs that.
+/// Checks the file system, as for state files. WAL needs all processes to see the same bytes in a mapped
+/// file, which a file system on a network does not ensure.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn check_file_system(path: &Path) -> io::Result<()> {
-    /// The numbers come from <linux/magic.h>, and those of ZFS and bcachefs from their sources.
+    /// The numbers come from <linux/magic.h>. For ZFS and bcachefs, they come from the sources of these file
+    /// systems.
     const LOCAL: [u64; 13] = [
         0x0000_EF53, // ext2, ext3, ext4
         0x5846_5342, // XFS
@@ -266,7 +268,7 @@ fn check_file_system(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns true if another connection has the file, or is creating it.
+/// Returns true if another connection has locked the file, or is creating it.
 fn is_busy(fault: &Fault) -> bool {
     match fault {
         Fault::Sqlite(error) => {
@@ -301,7 +303,7 @@ fn explain(path: &Path, fault: Fault) -> StoreError {
                 StoreError::Unreachable(format!("{path}: the database is locked"))
             }
             Some(ErrorCode::DiskFull) => StoreError::Unreachable(format!("{path}: the disk is full")),
-            // The error does not say what was wrong with the shared memory next to the file.
+            // This error does not tell what was wrong with the shared memory next to the file.
             _ if is_without_room(&error) => {
                 StoreError::Unreachable(format!("{path}: {error}: the disk is full, or takes no writes"))
             }

@@ -1,4 +1,4 @@
-//! Certificate checks, with the levels that PostgreSQL's own clients offer.
+//! Checks certificates, at the levels that PostgreSQL's own clients offer.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-/// How far a server's certificate is checked.
+/// The strictness of the check of a server's certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Check {
-    /// The certificate is not checked: TLS then only keeps out those who listen.
+    /// The certificate is not checked. TLS then only protects against eavesdropping.
     Nothing,
     /// An authority must have signed the certificate.
     Authority,
@@ -20,16 +20,16 @@ pub(super) enum Check {
     Host,
 }
 
-/// PEM files, by their paths.
+/// The paths of PEM files.
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    /// The authorities, or `None` for those that browsers trust.
+    /// The certificate authorities, or `None` for the authorities that browsers trust.
     pub(super) authorities: Option<String>,
     pub(super) certificate: Option<String>,
     pub(super) key: Option<String>,
 }
 
-/// Returns a configuration, or the fault in a file.
+/// Returns a TLS configuration, or an error that describes the fault in a file.
 pub(super) fn config(check: Check, files: &Files) -> Result<ClientConfig, String> {
     let provider = Arc::new(ring::default_provider());
     let mut roots = RootCertStore::empty();
@@ -88,7 +88,7 @@ impl ServerCertVerifier for Verifier {
             return Ok(ServerCertVerified::assertion());
         }
         match self.inner.verify_server_cert(certificate, others, host, ocsp, now) {
-            // The name is compared last.
+            // The verifier compares the name last, so the certificate has passed all other checks.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if self.check == Check::Authority => Ok(ServerCertVerified::assertion()),

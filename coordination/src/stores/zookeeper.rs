@@ -1,14 +1,15 @@
 //! ZooKeeper, through a small client written for Polyflake.
 //!
 //! Each record is a znode below `/polyflake/NAMESPACE/`. A change is one transaction that checks the version
-//! of the guard and sets the record. Nothing is ephemeral: the expiry is in the record, so that an expired
-//! lease reads the same as in every other store. The time is the leader's, from the `mtime` of the znode that
-//! was written.
+//! of the guard and sets the record. No znode is ephemeral. The record contains the expiry, so that an
+//! expired lease looks the same in every store. The time is the leader's time, in the `mtime` of the znode
+//! that was written.
 //!
-//! A server may return old data. For this reason, the reads that an answer is based on come after a write on
-//! the same session, to `/polyflake` itself. This write returns the time, and a majority has it, so the
-//! session then reads data at least as new. The reads are not at one instant, but in order, with the guard
-//! first. If records change later, the transaction that would change them finds out.
+//! A server may return old data. For this reason, each answer is based on reads that follow a write on the
+//! same session, to `/polyflake` itself. This write returns the time. A majority has the write, so the
+//! session then reads data that is at least as new. The server carries out the reads in order, with the guard
+//! first, but not at one instant. If a record changes after the read, the transaction that would change it
+//! detects this.
 
 mod client;
 mod jute;
@@ -24,7 +25,7 @@ use crate::url::Address;
 /// ZooKeeper loses nothing that it acknowledged, so it has only one incarnation.
 const INCARNATION: &str = "zookeeper";
 
-/// How many times a transaction is tried if others change its znodes at the same time.
+/// The maximum number of attempts for a transaction if others change its znodes at the same time.
 const ROUNDS: usize = 8;
 
 /// Leases, counters and sequences in ZooKeeper.
@@ -42,11 +43,11 @@ struct Fresh {
 }
 
 impl ZookeeperStore {
-    /// Creates the store, which connects at the first call.
+    /// Creates the store. It connects at the first call.
     ///
     /// # Errors
     ///
-    /// Fails if the user's name has a colon.
+    /// Fails if the user's name contains a colon.
     pub fn new(address: &Address) -> Result<Self, StoreError> {
         let client = Client::new(address);
         if address.user().is_some_and(|it| it.contains(':')) {
@@ -78,7 +79,7 @@ impl ZookeeperStore {
                 let answers = answers.collect();
                 return Ok(Fresh { now_ms: stat.mtime_ms, answers });
             }
-            // None of Polyflake's znodes exists, and none will be left.
+            // None of Polyflake's znodes exists, and this transaction leaves none.
             let set = Op::Set(top.clone(), String::new(), None);
             let ops = [self.create(&top, ""), set, Op::Delete(top.clone(), None)];
             match self.client.multi(&ops).await?.as_deref() {
@@ -87,7 +88,7 @@ impl ZookeeperStore {
                     return Ok(Fresh { now_ms: stat.mtime_ms, answers });
                 }
                 Err(Conflict::Absent) => return Err(self.no_chroot()),
-                // Others created the znode.
+                // Another client created the znode.
                 _ => {}
             }
         }

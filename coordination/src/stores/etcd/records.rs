@@ -1,6 +1,6 @@
-//! Records in etcd: one key each, `polyflake/NAMESPACE/KIND/GROUP/RECORD`. A change is one transaction that
-//! compares the value that was read, byte for byte. Unlike revisions, versions are never used again, not even
-//! after a restore.
+//! Records in etcd. Each record has a key, `polyflake/NAMESPACE/KIND/GROUP/RECORD`. A change is one
+//! transaction that compares the value that was read, byte for byte. Unlike a revision, a version is never
+//! used again, not even after a restore.
 
 use std::collections::BTreeMap;
 
@@ -14,17 +14,17 @@ use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Rec
 use crate::store::StoreError;
 use crate::stores::keyed::{self, Changed, Next, ROUNDS};
 
-/// How many keys are listed at a time.
+/// The number of keys that are listed at a time.
 const PAGE: usize = 500;
 
-/// How many values are remembered.
+/// The maximum number of values that are remembered.
 const MOST_KNOWN: usize = 512;
 
 fn prefix(group: &Group) -> String {
     format!("{PREFIX}{}/{}/{}/", group.namespace, group.kind, keyed::escaped(&group.name))
 }
 
-/// Returns the key that the former version used in place of this group.
+/// Returns the key that the former version used for this group.
 fn former(Group { namespace, kind, name }: &Group) -> Option<String> {
     match kind {
         Kind::Space => Some(format!("{PREFIX}{namespace}/{name}/space")),
@@ -34,7 +34,7 @@ fn former(Group { namespace, kind, name }: &Group) -> Option<String> {
     }
 }
 
-/// Returns a check that a key has this value, or does not exist.
+/// Returns a comparison that holds if the key has this value, or, for `None`, if the key does not exist.
 fn compare(key: &str, value: Option<&String>) -> Value {
     let key = STANDARD.encode(key);
     match value {
@@ -47,7 +47,7 @@ fn compare(key: &str, value: Option<&String>) -> Value {
 type Pairs = BTreeMap<String, String>;
 
 impl EtcdStore {
-    /// Sends one transaction. Returns whether its comparisons held, and everything that it read.
+    /// Sends one transaction. Returns true if its comparisons held, and everything that it read.
     async fn ask(&mut self, body: &Value) -> Result<(bool, Answer<Pairs>), StoreError> {
         let Reply { header, succeeded, responses, now_ms } = self.txn(body).await?;
         let pairs = responses.into_iter().filter_map(|it| it.response_range).flat_map(|it| it.kvs);
@@ -56,8 +56,8 @@ impl EtcdStore {
         Ok((succeeded, Answer { now_ms, incarnation: header.cluster_id, value }))
     }
 
-    /// Remembers these values, so that a change to them need not read first. Unreadable values may have been
-    /// repaired by then.
+    /// Remembers these values, so that the next change can skip the read. Skips unreadable values, which may
+    /// have been repaired by the next change.
     fn remember(&mut self, pairs: &Pairs) {
         if self.known.len() >= MOST_KNOWN {
             self.known.clear();
@@ -71,7 +71,8 @@ impl EtcdStore {
         pairs.get(key).map(|it| keyed::read(key, it).map_err(|why| self.refused(&why))).transpose()
     }
 
-    /// Writes the result of `next` for a record and its guard, if nobody changes either of them meanwhile.
+    /// Computes a record's new contents with `next`, and writes them if nobody changes the record or its
+    /// guard meanwhile.
     async fn alter(
         &mut self,
         group: &Group,
@@ -83,7 +84,8 @@ impl EtcdStore {
         let (key, guard_key) = (format!("{prefix}{name}"), guard.map(|it| format!("{prefix}{it}")));
         let keys: Vec<_> = [&key].into_iter().chain(&guard_key).collect();
         let reads: Vec<_> = keys.iter().map(|key| range(key, None, &json!({}))).collect();
-        // The value may be old. It is good enough for a change that compares it, and for nothing else.
+        // A remembered value may be old. It is good enough for a change that compares it, but for nothing
+        // else.
         let known = keys.iter().map(|&key| Some((key.clone(), self.known.remove(key)?)));
         let known = known.collect::<Option<_>>();
         let mut there = known.map(|value| (false, Answer { now_ms: 0, incarnation: String::new(), value }));

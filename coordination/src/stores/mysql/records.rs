@@ -1,5 +1,5 @@
-//! Records in MySQL and MariaDB. Their names are compared byte by byte, for which the two have no common
-//! collation.
+//! Records in MySQL and MariaDB. The columns for names are binary, because stores compare names byte by byte,
+//! and the two databases share no collation for that.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -31,24 +31,24 @@ CREATE TABLE IF NOT EXISTS polyflake_records (
 ) ENGINE=InnoDB COMMENT 'Polyflake: leases of nodes, counters and sequences';
 ";
 
-/// The privileges of an account that has no others. With PROCESS, it sees the replicas.
+/// The privileges that the account needs. With PROCESS, the account can see the replicas.
 pub(in crate::stores) const GRANTS: &str = "\
 GRANT SELECT, INSERT, UPDATE ON polyflake_records TO polyflake@'%';
 GRANT PROCESS ON *.* TO polyflake@'%';
 ";
 
-/// Facts about the server, collected on connecting.
+/// The facts about the server that the client collected when it connected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ready {
     pub(super) facts: Facts,
     /// An expression for the server's incarnation.
     incarnation: &'static str,
-    /// The server that answered the last read. A change takes effect only there, since changes return nothing
-    /// but a number.
+    /// The incarnation of the server that answered the last read. Changes return nothing but a number, so
+    /// each change has the condition that this server carries it out.
     seen: String,
-    /// The value of [`IN_SESSION`] on that server, if it is set. Only MariaDB needs it.
+    /// The value of [`IN_SESSION`] on that server, if the session has set it. Only MariaDB needs it.
     in_session: Option<String>,
-    /// When the last read was answered.
+    /// The server's time in the answer to the last read.
     seen_ms: i64,
     is_cluster: bool,
 }
@@ -71,13 +71,14 @@ macro_rules! mariadb {
     };
 }
 
-/// `Uptime` counts whole seconds from the server's start to the statement's, as `UNIX_TIMESTAMP()` does.
-/// `server_uid` may be the same as that of another server with the same port and network address.
+/// `Uptime` counts whole seconds from the server's start to the start of the statement, and
+/// `UNIX_TIMESTAMP()` also refers to the start of the statement. Another server with the same port and
+/// network address may have the same `server_uid`.
 const MARIADB: &str = mariadb!(since!());
 
 /// Finding `Uptime` takes many times as long as a change, so a change compares the value that the session
-/// found. A session and its variables end with the server's process. A proxy that continues in another
-/// session finds another value there, or none.
+/// found. A session and its variables end with the server's process. If a proxy continues in another session,
+/// that session has another value or none.
 const FIND: &str = concat!("SET @polyflake_since = ", since!());
 const IN_SESSION: &str = mariadb!("@polyflake_since");
 
@@ -91,11 +92,12 @@ macro_rules! cluster {
     };
 }
 
-/// All nodes of a Galera cluster have the same data. NULL on a node that is not ready.
+/// The incarnation of a Galera cluster. All nodes of the cluster have the same data. The value is NULL on a
+/// node that is not ready.
 const CLUSTER_OF_MARIADB: &str = cluster!("information_schema");
 const CLUSTER_OF_MYSQL: &str = cluster!("performance_schema");
 
-/// The values by names in lower case.
+/// The values of server variables, by their names in lower case.
 type Settings = BTreeMap<String, String>;
 
 fn get<'a>(settings: &'a Settings, name: &str) -> &'a str {
@@ -106,8 +108,8 @@ fn is_on(settings: &Settings, name: &str) -> bool {
     matches!(get(settings, name), "ON" | "1")
 }
 
-/// Refuses to work with logged statements. Each change has a condition on the server itself, which differs on
-/// a replica that replays the statement.
+/// Refuses a server that logs changes as statements. Each change has a condition on the server itself, which
+/// does not hold on a replica that replays the statement.
 fn refuse_statements(settings: &Settings) -> Result<(), StoreError> {
     if is_on(settings, "log_bin") && get(settings, "binlog_format") == "STATEMENT" {
         let text =
@@ -117,7 +119,7 @@ fn refuse_statements(settings: &Settings) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Checks whether a server with these variables is suitable for other systems' tables.
+/// Checks that a server with these variables is suitable for other systems' tables.
 fn judge_for_rows(settings: &Settings, is_durability_none: bool) -> Result<(), StoreError> {
     if is_durability_none {
         return Ok(());
@@ -129,7 +131,8 @@ fn judge_for_rows(settings: &Settings, is_durability_none: bool) -> Result<(), S
     refuse_statements(settings)
 }
 
-/// Checks whether a server with these variables and this state is suitable, and returns what they reveal.
+/// Checks that a server with these variables and this state is suitable, and returns the facts that they
+/// reveal.
 fn judge(settings: &Settings, dumps: u64, is_durability_none: bool) -> Result<Ready, StoreError> {
     let get = |name| get(settings, name);
     let number = |name| get(name).parse().unwrap_or(0_u64);
@@ -175,7 +178,7 @@ fn judge(settings: &Settings, dumps: u64, is_durability_none: bool) -> Result<Re
     Ok(Ready { facts, incarnation, seen: String::new(), in_session: None, seen_ms: 0, is_cluster })
 }
 
-/// Returns whether a server was restarted between two incarnations, or `None` if they belong to different
+/// Returns true if a server was restarted between two incarnations, or `None` if they belong to different
 /// servers.
 fn is_restarted(before: &str, now: &str) -> Option<bool> {
     let split = |text: &str| -> Option<(String, u64)> {
@@ -192,7 +195,7 @@ impl Ready {
         self.seen_ms = now_ms;
         incarnation.clone_into(&mut self.seen);
         match &self.in_session {
-            // Another server answered than the one with that session, or the server's clock was set.
+            // The answer comes from another server than the session's, or the server's clock was set.
             Some(found) if is_restarted(found, incarnation) != Some(false) => self.in_session = None,
             Some(_) => {}
             None => self.in_session = Some(incarnation.to_owned()),
@@ -243,7 +246,7 @@ pub(super) async fn check(connection: &mut Conn, is_durability_none: bool) -> Re
     if let Some(former) = former {
         return Err(StoreError::Refused(records::former_table(&former)).into());
     }
-    // Galera does not copy the rows of other engines, and a crash loses them without a trace.
+    // Galera does not copy the rows of other engines, and a crash silently loses them.
     if let Some(other) = other {
         return Err(StoreError::Refused(format!(
             "the engine of {TABLE} is {other}, which loses and does not copy what InnoDB would keep: \
@@ -252,7 +255,7 @@ pub(super) async fn check(connection: &mut Conn, is_durability_none: bool) -> Re
         .into());
     }
     if ready.is_cluster {
-        // This connection then sees everything that others were told is written.
+        // From then on, this connection sees every write that the cluster acknowledged to others.
         connection.query_drop("SET SESSION wsrep_sync_wait = 7").await?;
     }
     if ready.incarnation == MARIADB {
@@ -265,8 +268,8 @@ pub(super) async fn check(connection: &mut Conn, is_durability_none: bool) -> Re
     Ok(ready)
 }
 
-/// Returns a statement with a `?` for each value, and the values in the order in which the statement has
-/// them.
+/// Converts numbered placeholders to `?`. Returns the statement, and the values in the order of its
+/// placeholders.
 fn positional(statement: &str, values: &[Value<'_>]) -> (String, Params) {
     let mut parts = statement.split('?');
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -311,7 +314,7 @@ impl Client for Open {
             reads_first: true,
             share: " LOCK IN SHARE MODE",
             unless_there: "",
-            // The condition always holds, since a time is never 0.
+            // The condition never holds, since a time is never 0. It only passes the time to the answer.
             version: [format!("IF(LAST_INSERT_ID({NOW}) = 0, 0, "), ")".into()],
             sum: ["LAST_INSERT_ID(", ")"],
             returns: false,
@@ -326,7 +329,7 @@ impl Client for Open {
         match *code {
             ABSENT => Class::Absent,
             1044 | 1142 => Class::Denied,
-            // Code 1290 stands for any option that forbids a statement.
+            // The server returns code 1290 for any option that forbids a statement.
             1290 if !message.contains("read-only") => Class::Other,
             1290 | 1792 | 1836 => Class::ReadOnly,
             _ => Class::Other,
@@ -342,8 +345,8 @@ impl Client for Open {
         rows.iter().map(row).collect()
     }
 
-    /// Changes a row. The time or the sum arrives with the answer, in place of a new row's number. With a
-    /// sum, the time is that of the last read.
+    /// Changes a row. The server returns the time or the sum in the field for the number of a new row. With a
+    /// sum, the time is the time of the last read.
     async fn change(
         &mut self,
         statement: &str,
@@ -354,14 +357,14 @@ impl Client for Open {
         match self.connection.exec_drop(statement, values).await {
             Ok(()) if self.connection.affected_rows() > 0 => {}
             Ok(()) | Err(Error::Server(ServerError { code: DUPLICATE, .. })) => {
-                // Perhaps the session's value is the reason. The next read shows that.
+                // The session's value may be the reason. The next read will show that.
                 self.ready.iter_mut().for_each(|ready| ready.in_session = None);
                 return Ok(None);
             }
             Err(error) => return Err(error.into()),
         }
         let returned = match self.connection.last_insert_id() {
-            // If a change ran a trigger, the answer lacks the number, but the session has it.
+            // If the change ran a trigger, the answer lacks the number, but the session still has it.
             None => self.connection.query_first("SELECT LAST_INSERT_ID()").await?,
             returned => returned,
         };

@@ -1,8 +1,8 @@
 //! Asks a server to stop a statement.
 //!
-//! The client's own way closes the connection at once. `PgBouncer` then forgets the statement that it should
-//! cancel, and its version 1.18 exits ("bad client state"). For this reason, this module waits until the
-//! other side closes the connection.
+//! The client's own function closes the connection at once. `PgBouncer` then forgets the statement that it
+//! should cancel, and its version 1.18 exits ("bad client state"). For this reason, this module waits until
+//! the other side closes the connection.
 
 use core::future::{Ready, ready as at_once};
 use core::task::{Context, Poll, ready};
@@ -18,7 +18,8 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 use tokio_postgres::{CancelToken, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// Returns once the server, or a pooler before it, has received the request. `config` is for a single host.
+/// Sends the request, and returns once the server, or a pooler in front of it, has received it. `config` is
+/// for a single host.
 pub(super) async fn cancel(token: &CancelToken, config: &Config, tls: MakeRustlsConnect) -> io::Result<()> {
     let port = config.get_ports().first().copied().unwrap_or(5432);
     let name = match config.get_hosts().first() {
@@ -45,7 +46,7 @@ async fn send<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 ) -> io::Result<()> {
     let stream = Lingering(stream);
     let sent = if host.is_empty() {
-        // A folder or a bare address has no certificate.
+        // There is no certificate for a folder or a bare address.
         token.cancel_query_raw(stream, NoTls).await
     } else {
         let tls =
@@ -55,7 +56,7 @@ async fn send<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     sent.map_err(io::Error::other)
 }
 
-/// A stream that this side does not shut down: it waits until the other side does.
+/// A stream whose shutdown only waits until the other side closes it.
 struct Lingering<S>(S);
 
 impl<S: AsyncRead + Unpin> AsyncRead for Lingering<S> {
@@ -93,8 +94,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<S> {
     }
 }
 
-/// Returns the process that was named on connecting. The client reveals it only in a request to stop a
-/// statement.
+/// Returns the number of the server process that the client received when it connected. The client reveals
+/// this number only in a request to stop a statement.
 pub(super) async fn process_of(token: &CancelToken) -> Option<i32> {
     let mut request = Kept(Vec::new());
     token.cancel_query_raw(&mut request, NoServer).await.ok()?;
@@ -103,7 +104,8 @@ pub(super) async fn process_of(token: &CancelToken) -> Option<i32> {
     Some(i32::from_be_bytes([*a, *b, *c, *d]))
 }
 
-/// Keeps the bytes that the client writes, and sends them to nobody. Answers yes to a request for TLS.
+/// A stream that keeps the bytes that the client writes, and sends them to nobody. It answers a request for
+/// TLS with yes.
 struct Kept(Vec<u8>);
 
 impl AsyncRead for Kept {

@@ -7,7 +7,7 @@ use crate::store::{Schema, StoreError};
 use crate::stores::sql::counters;
 
 impl PostgresStore {
-    /// Returns the names of all rows, or none if their table does not exist.
+    /// Returns the names of all rows, or an empty list if their table does not exist.
     pub(super) async fn texts(&mut self, schema: Schema) -> Result<Vec<String>, StoreError> {
         self.call(schema, async |open| match open.query(counters::names_of(schema), &[]).await {
             Ok(rows) => rows.iter().map(|row| row.try_get(0).map_err(Fault::from)).collect(),

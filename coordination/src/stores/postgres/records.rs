@@ -35,7 +35,7 @@ COMMENT ON COLUMN public.polyflake_records.text IS 'The rest, as JSON';
 COMMENT ON COLUMN public.polyflake_records.updated_at IS 'For people';
 ";
 
-/// The privileges of a role that has no others.
+/// The privileges that the role needs.
 const GRANTS: &str = "\
 GRANT USAGE ON SCHEMA public TO polyflake;
 GRANT SELECT, INSERT, UPDATE ON public.polyflake_records TO polyflake;
@@ -49,24 +49,25 @@ macro_rules! durable {
     };
 }
 
-/// Makes acknowledged writes durable: they must be on disk, including on synchronous standbys. The setting
-/// applies only to this transaction, since a pooler gives the connection to others afterwards.
+/// Makes acknowledged writes durable, so that they are on disk, including the disks of synchronous standbys.
+/// The setting applies only to this transaction, since a pooler lends the connection to other clients
+/// afterwards.
 pub(super) const DURABLE: &str = durable!();
 
-/// Like [`DURABLE`], and also limits how long this call waits for a lock that nobody releases.
+/// Like [`DURABLE`], but also limits the time that this call waits for a lock that nobody releases.
 const SETUP: &str =
     concat!("WITH setup AS MATERIALIZED (SELECT ", durable!(), ", set_config('lock_timeout', '1s', true)) ");
 
 /// Returns [`DDL`] and [`GRANTS`] for a schema.
 pub(in crate::stores) fn schema(name: &str) -> (String, String) {
-    // Quoted as in statements, where upper and lower case differ.
+    // Quote the name as statements do. Quoted names differ in upper and lower case.
     let named = if name == PUBLIC { name.to_owned() } else { format!("\"{name}\"") };
     (DDL.replace(PUBLIC, &named), GRANTS.replace(PUBLIC, &named))
 }
 
 const PUBLIC: &str = "public";
 
-/// Facts about the server, collected on connecting, and about the address.
+/// The facts about the server that the client collected when it connected, and settings of the address.
 #[derive(Debug, Clone)]
 pub(super) struct Ready {
     schema: String,
@@ -80,11 +81,11 @@ impl PostgresStore {
     }
 }
 
-/// Checks whether this server is suitable, and returns what it reveals.
+/// Checks that this server is suitable, and returns the facts that it reveals.
 pub(super) async fn check(open: &mut Open, schema: &str, is_durability_none: bool) -> Result<Ready, Fault> {
     let former = FORMER.join("', '");
-    // A role without privileges sees that there are replicas, but not their state. If none is synchronous,
-    // the role knows that.
+    // A role without privileges can see the replicas, but not their state. The setting
+    // `synchronous_standby_names` still tells the role if no replica is synchronous.
     let statement = format!(
         "SELECT current_setting('fsync'), CASE WHEN pg_is_in_recovery() THEN NULL ELSE \
          substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) <> '00000001' \
@@ -115,7 +116,7 @@ pub(super) async fn check(open: &mut Open, schema: &str, is_durability_none: boo
         })
         .into());
     }
-    // A crash would empty the table without anybody noticing.
+    // A crash would silently empty the table.
     if row.try_get(4)? {
         let text = format!("the table {schema}.{TABLE} is unlogged: ALTER TABLE {schema}.{TABLE} SET LOGGED");
         return Err(StoreError::Refused(text).into());
@@ -221,7 +222,7 @@ impl Store for PostgresStore {
         self.ask(async |open| records::read_each(open, groups, name).await).await
     }
 
-    /// Each write is its own transaction, and all are sent before the first is answered.
+    /// Sends each write as its own transaction, and sends all of them before it reads the first answer.
     async fn write_each(&mut self, writes: &[Write]) -> Result<Vec<Answer<Outcome>>, StoreError> {
         self.ask(async |open| {
             let dialect = open.dialect();
@@ -233,7 +234,7 @@ impl Store for PostgresStore {
             for (write, changed) in writes.iter().zip(open.query_each(sent).await?) {
                 answers.push(match changed.map(|rows| rows.first().map(row)) {
                     Ok(Some(row)) => row?.answer(Outcome::Written)?,
-                    // Writing the record alone shows why.
+                    // Writing the record alone shows the reason.
                     _ => records::write(open, write).await?,
                 });
             }

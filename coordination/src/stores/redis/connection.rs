@@ -20,7 +20,7 @@ use crate::local::Clocks;
 use crate::store::StoreError;
 use crate::url::Scheme;
 
-/// How many times a command follows a cluster's redirections.
+/// The maximum number of redirections that a command follows in a cluster.
 const REDIRECTIONS: u32 = 4;
 /// A command that every user may run.
 const PROBE: &str = "TIME";
@@ -28,11 +28,11 @@ const PROBE: &str = "TIME";
 /// A host and its port.
 pub(super) type Place = (String, u16);
 
-/// The connections to the servers that were needed so far, which may be several in a cluster.
+/// The connections to the servers that calls have needed so far. In a cluster, there may be several.
 pub(super) struct Connection {
     pub(super) entrance: Place,
     servers: HashMap<Place, Server>,
-    /// The places of keys in a cluster.
+    /// In a cluster, the place of each key.
     homes: HashMap<String, Place>,
     /// The server that answered last.
     answered: Place,
@@ -49,8 +49,7 @@ impl Connection {
         self.homes.get(key).unwrap_or(&self.entrance).clone()
     }
 
-    /// Returns true if the server for a key, as far as that server is known, keeps everything that a counter
-    /// needs.
+    /// Returns true if the server of a key is known to keep everything that a counter needs.
     pub(super) fn is_checked(&self, key: &str) -> bool {
         self.servers.get(&self.home(key)).is_some_and(|it| it.is_checked)
     }
@@ -64,7 +63,7 @@ impl Connection {
 }
 
 impl RedisStore {
-    /// Returns the connection, and whether it is new.
+    /// Returns the connection, and true if it is new.
     pub(super) async fn connection(&mut self, key: &str) -> Result<(Connection, bool), StoreError> {
         match self.kept(key).await {
             Some(it) => Ok((it, false)),
@@ -72,8 +71,8 @@ impl RedisStore {
         }
     }
 
-    /// Returns the present connection. If nobody has used it for longer than the time between renewals, it
-    /// may be dead without notice.
+    /// Returns the existing connection. If nobody has used the connection for longer than the time between
+    /// renewals, it may have died without notice, so this returns `None`.
     async fn kept(&mut self, key: &str) -> Option<Connection> {
         let mut connection = self.connection.take()?;
         let home = connection.home(key);
@@ -110,7 +109,7 @@ impl RedisStore {
         Err(if is_later { self.unreachable(&text) } else { self.refused(&text) })
     }
 
-    /// Returns the server at a host of the address, or the master if the host is a Sentinel.
+    /// Connects to a host of the address. Returns the server there, or the master if the host is a Sentinel.
     async fn enter(&self, host: &Place) -> Result<(Place, Server), (bool, String)> {
         let path = self.address.path();
         let (master, database) = match self.address.scheme() {
@@ -155,7 +154,8 @@ impl RedisStore {
         Ok(Server { connection, used_ms: Clocks.elapsed_ms(), is_checked: false })
     }
 
-    /// Returns a connection that has answered: a host may accept a connection and then stay silent.
+    /// Opens a connection, and returns it once the server has answered. A host may accept a connection and
+    /// then stay silent.
     async fn dial(
         &self,
         (host, port): &Place,
@@ -181,7 +181,7 @@ impl RedisStore {
             Ok((connection, answer))
         };
         let share = self.share();
-        // Without TLS, a server waits for a line break that never comes.
+        // A server without TLS waits for a line break that never comes.
         let hint =
             if self.address.is_tls() { " (the address asks for TLS: does this port speak it?)" } else { "" };
         timeout(share, answered)
@@ -189,12 +189,12 @@ impl RedisStore {
             .unwrap_or_else(|_| Err(failure(format!("no answer within {} ms{hint}", share.as_millis()))))
     }
 
-    /// Returns how long each host may take. Together, the hosts leave part of an attempt.
+    /// Returns the time limit for each host. All hosts together leave part of an attempt for the request.
     fn share(&self) -> Duration {
         self.address.attempt() / u32::try_from(self.address.hosts().len() + 1).unwrap_or(u32::MAX)
     }
 
-    /// Returns the server at a place, on a new connection if there is none.
+    /// Returns the server at a place. Opens a connection if there is none.
     pub(super) async fn server_of<'a>(
         &self,
         connection: &'a mut Connection,
@@ -218,7 +218,7 @@ impl RedisStore {
         server.connection.send_packed_command(command).await?.extract_error()
     }
 
-    /// Sends a command to the server that has a key.
+    /// Sends a command to the server that holds a key.
     pub(super) async fn send<T: FromRedisValue>(
         &self,
         connection: &mut Connection,
@@ -251,7 +251,7 @@ impl RedisStore {
         Err(failure("its servers do not agree where the key is".into()))
     }
 
-    /// Runs a script on the server that has its key.
+    /// Runs a script on the server that holds its key.
     pub(super) async fn script(
         &self,
         connection: &mut Connection,
@@ -267,7 +267,7 @@ impl RedisStore {
         }
     }
 
-    /// Runs a script several times, at once if one server has all keys.
+    /// Runs a script several times. Sends all calls at once if one server holds all keys.
     pub(super) async fn scripts(
         &self,
         connection: &mut Connection,
@@ -298,20 +298,20 @@ impl RedisStore {
         Ok(values)
     }
 
-    /// Returns how many replicas have the last call's writes. Asks on the same connection, since servers
-    /// differ in whether the answer includes other clients' writes.
+    /// Returns the number of replicas that have the last call's writes. Asks on the same connection, since
+    /// only some servers include other clients' writes in the answer.
     pub(super) async fn confirmed(&self, connection: &mut Connection) -> Result<u32, RedisError> {
         let mut wait = redis::cmd("WAIT");
         wait.arg(self.address.replicas).arg(self.wait_ms());
         let answered = connection.answered.clone();
         match self.send_to(connection, &answered, &wait).await {
-            // The server is a replica now, so nobody confirmed its earlier writes.
+            // The server is a replica now, so no replica confirmed its earlier writes.
             Err(e) if e.detail().is_some_and(|it| it.contains("cannot be used with replica")) => Ok(0),
             result => Ok(u32::from_redis_value(result?)?),
         }
     }
 
-    /// Returns how long to wait for replicas. This ends before the caller gives up the attempt.
+    /// Returns the time limit for confirmations by replicas. It ends before the caller gives up the attempt.
     pub(super) fn wait_ms(&self) -> u64 {
         (self.address.ttl_ms / 12).min(1_000)
     }
@@ -327,7 +327,8 @@ fn failure(text: String) -> RedisError {
     io::Error::other(text).into()
 }
 
-/// Reads `HOST:PORT`, as a cluster's servers name one another. A server leaves out its own host.
+/// Parses `HOST:PORT`, the form in which a cluster's servers name one another. A server leaves out its own
+/// host.
 pub(super) fn read_place(text: &str, answering: &Place) -> Option<Place> {
     let (host, port) = text.rsplit_once(':')?;
     let host = if matches!(host, "" | "?") { &answering.0 } else { host };

@@ -1,5 +1,5 @@
-//! The names of a namespace's keys. Redis can only list all keys that it has. SCAN reads them in pieces, so
-//! that other clients need not wait.
+//! Lists the keys of a namespace. Redis can only list all of its keys. SCAN reads them in pieces, so that
+//! other clients do not have to wait.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,12 @@ use super::connection::{Connection, Place, read_place};
 use crate::store::StoreError;
 use crate::url::Scheme;
 
-/// Roughly how many keys a piece has.
+/// The approximate number of keys in a piece.
 const PIECE: u32 = 1000;
 
 impl RedisStore {
-    /// Returns the part between `polyflake:{NAMESPACE/START` and `end` in the keys that have both.
+    /// Finds the keys that begin with `polyflake:{NAMESPACE/START` and end with `end`. Returns the part
+    /// between the two.
     pub(super) async fn names(
         &mut self,
         namespace: &str,
@@ -51,7 +52,7 @@ impl RedisStore {
         Ok(keys)
     }
 
-    /// Returns the places of keys: in a cluster, all masters.
+    /// Returns the servers that hold keys. In a cluster, these are all masters.
     async fn masters(&self, connection: &mut Connection) -> Result<Vec<Place>, RedisError> {
         let entrance = connection.entrance.clone();
         if self.address.scheme() != Scheme::RedisCluster {
@@ -64,8 +65,8 @@ impl RedisStore {
     }
 }
 
-/// Reads a line of CLUSTER NODES: `ID HOST:PORT@BUS,NAME FLAGS MASTER PING PONG EPOCH LINK SLOTS`. A master
-/// without slots has no keys. A failed master with slots is asked too: a list without its keys would be
+/// Parses a line of CLUSTER NODES: `ID HOST:PORT@BUS,NAME FLAGS MASTER PING PONG EPOCH LINK SLOTS`. A master
+/// without slots has no keys. A failed master with slots is included, since a list without its keys would be
 /// wrong.
 fn master(line: &str, answering: &Place) -> Option<Place> {
     let words: Vec<&str> = line.split_whitespace().collect();

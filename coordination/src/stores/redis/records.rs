@@ -1,4 +1,4 @@
-//! Records in Redis: a group is one hash, `polyflake:{NAMESPACE/KIND/NAME}`, since Redis evicts and expires
+//! Records in Redis. A group is one hash, `polyflake:{NAMESPACE/KIND/NAME}`, since Redis evicts and expires
 //! whole keys. Record `17` has the fields `17/version`, `17/number` and `17/text`.
 //!
 //! Each call is one script, which reads the server's time and incarnation in the same step.
@@ -14,8 +14,8 @@ use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Rec
 use crate::store::StoreError;
 use crate::url::Scheme;
 
-/// Precedes each script. A plain search takes a fraction of the time of a search by pattern. Numbers stay
-/// texts, as digits without leading zeros, since Lua's numbers are exact only up to 2^53.
+/// The beginning of each script. A plain search takes a fraction of the time of a search by pattern. Scripts
+/// keep numbers as texts, in digits without leading zeros, since Lua's numbers are exact only up to 2^53.
 macro_rules! script {
     ($body:literal) => {
         concat!(
@@ -47,8 +47,8 @@ macro_rules! script {
     };
 }
 
-/// Reads the settings that decide what remains of the group after the server restarts, and what the server
-/// does if memory is short.
+/// Reads the settings for persistence and eviction. They decide whether the group survives a restart of the
+/// server and a shortage of memory.
 const CHECK: &str = script!(
     "
     local policy = string.match(redis.call('INFO', 'memory'), 'maxmemory_policy:([%w-]+)')
@@ -58,7 +58,7 @@ const CHECK: &str = script!(
 
 const READ_ALL: &str = script!("return answer('read', redis.call('HGETALL', KEYS[1]))");
 
-/// Arguments: names.
+/// Arguments: the names.
 const READ: &str = script!(
     "
     local found = {}
@@ -78,8 +78,9 @@ const WRITE: &str = script!(
     return answer('written')"
 );
 
-/// Arguments: the name, the new version, the text, the lowest and the highest number, and the addend. An
-/// addition that already happened is written again, unchanged, so that replicas can confirm it.
+/// Arguments: the name, the new version, the text, the lowest and the highest number, and the addend. If the
+/// addition has already happened, the script writes the record again, unchanged, so that replicas can confirm
+/// it.
 const ADD: &str = script!(
     "
     local there, name = find(ARGV[1]), ARGV[1]
@@ -99,7 +100,7 @@ fn key(group: &Group) -> String {
     format!("polyflake:{{{}/{}/{}}}", group.namespace, group.kind, group.name)
 }
 
-/// Returns the group's key in the former edition.
+/// Returns the group's key in the former version of Polyflake.
 fn former_key(group: &Group) -> String {
     let Group { namespace, kind, name } = group;
     match kind {
@@ -108,7 +109,7 @@ fn former_key(group: &Group) -> String {
     }
 }
 
-/// How many scripts are sent before the first answer is read.
+/// The maximum number of scripts that are sent before the first answer is read.
 const MOST_AT_ONCE: usize = 64;
 
 /// Returns the arguments of [`WRITE`].
@@ -130,7 +131,7 @@ fn texts_of(write: &Write) -> [String; 7] {
 /// A record's version, number and text, as far as they exist.
 type Fields = [Option<String>; 3];
 
-/// The record was written or changed by another client.
+/// The error for a record that another program wrote or changed.
 struct Unreadable;
 
 fn read_record(fields: Fields) -> Result<Option<Record>, Unreadable> {
@@ -163,7 +164,8 @@ fn read_hash(value: Value) -> Result<Named, Unreadable> {
     names.into_iter().map(record).collect()
 }
 
-/// Returns the incarnation. The second replication ID tells a server that took over from any other server.
+/// Returns the incarnation. The second replication ID distinguishes a server that took over from other
+/// servers.
 fn incarnation(run: &str, life: &str, before: &str) -> String {
     let took_over = if before.bytes().all(|it| it == b'0') { "" } else { TOOK_OVER };
     format!("{run}/{life}{took_over}")
@@ -221,7 +223,7 @@ impl RedisStore {
             self.replicas = replicas.saturating_sub(self.address.replicas.into());
             answers.push(Answer { now_ms, incarnation, value: reply });
         }
-        // A single server has all groups, and this request comes after all of the writes.
+        // A single server holds all groups, and this request comes after all of the writes.
         if answers.iter().any(|answer| answer.value.status == "written") {
             self.confirm(&mut connection).await?;
         }
@@ -234,7 +236,7 @@ impl RedisStore {
         self.address.scheme() != Scheme::RedisCluster
     }
 
-    /// Refuses a server that would hand out numbers again.
+    /// Refuses a server whose settings could make a counter hand out numbers twice.
     fn check(&self, checked: &Reply) -> Result<(), StoreError> {
         let [.., policy, file] = &*checked.texts else {
             return Err(self.refused("its reply is not Redis's"));
@@ -254,7 +256,7 @@ impl RedisStore {
         Ok(())
     }
 
-    /// Refuses a group without records if the former edition's key for it exists.
+    /// Refuses a group without records if the former version's key for the group exists.
     async fn refuse_former(
         &self,
         connection: &mut Connection,
@@ -376,9 +378,9 @@ impl Store for RedisStore {
         Facts { granularity_ms: 1, can_forget: true, asynchronous_replicas: self.replicas }
     }
 
-    /// A server whose first replica is attached takes another replication ID, and then has no second one. So
-    /// does a server that was a replica itself and lost its master's writes, some time after it took over.
-    /// The amount of data that it received as a replica tells the two apart.
+    /// When the first replica of a server connects, the server takes another replication ID and has no second
+    /// one. A server that was a replica itself, and lost its master's writes, does the same some time after
+    /// it took over. The amount of data that a server received as a replica distinguishes the two cases.
     fn has_kept_all(&self, before: &str, now: &str) -> bool {
         let run = |it: &str| it.split_once('/').map(|(run, _)| run.to_owned()).filter(|it| !it.is_empty());
         let is_first = self.first_masters.iter().any(|it| it == now);

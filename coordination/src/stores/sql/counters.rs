@@ -1,6 +1,7 @@
-//! Counters in the tables of Leaf, tinyid and `CosId`, beside their own servers.
+//! Counters in the tables of Leaf, tinyid and `CosId`. Those systems' own servers may use the tables at the
+//! same time.
 //!
-//! Statements have `?` for values, in order. They read only whole numbers.
+//! Statements have a `?` for each value, in order. They read only whole numbers.
 
 use super::{MOST_TRIES, bigint, whole};
 use crate::store::{
@@ -17,11 +18,12 @@ pub(in crate::stores) enum Value<'a> {
 /// A row's columns.
 pub(in crate::stores) type Columns = Vec<Option<i64>>;
 
-/// The differences between the databases.
+/// The parts of statements that differ between the databases.
 pub(in crate::stores) struct Dialect {
-    /// A condition: this server accepts changes. For some accounts, a replica accepts them, too.
+    /// A condition that holds if this server accepts changes. Without it, a replica would accept changes from
+    /// some accounts, too.
     pub(in crate::stores) writable: &'static str,
-    /// Wraps a number that [`Client::number`] returns.
+    /// The texts around a number that [`Client::number`] returns.
     pub(in crate::stores) returned: [&'static str; 2],
     /// The Unix time in whole seconds.
     pub(in crate::stores) seconds: &'static str,
@@ -36,10 +38,10 @@ pub(in crate::stores) trait Client {
     /// Returns the rows of a statement that changes nothing.
     async fn rows(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Columns>, Self::Fault>;
 
-    /// Changes at most one row, and returns whether there was a row.
+    /// Changes at most one row. Returns true if the row exists.
     async fn change(&mut self, statement: &str, values: &[Value<'_>]) -> Result<bool, Self::Fault>;
 
-    /// Changes at most one row, and returns the new value of the column whose number the statement marks as
+    /// Changes at most one row. Returns the new value of the column that the statement marks as
     /// [`returned`](Dialect::returned).
     async fn number(
         &mut self,
@@ -80,7 +82,7 @@ pub(in crate::stores) async fn put_counter<C: Client>(
     Others::of(counter, C::DIALECT.seconds)?.put(client, expected, new).await
 }
 
-/// Returns the table with a schema's counters.
+/// Returns the table that contains a schema's counters.
 pub(in crate::stores) const fn table_of(schema: Schema) -> &'static str {
     match schema {
         // Polyflake's records are not rows of other systems.
@@ -102,7 +104,7 @@ pub(in crate::stores) const fn names_of(schema: Schema) -> &'static str {
     }
 }
 
-/// Returns the counters of a namespace whose rows have these names.
+/// Returns the counters of a namespace, from the names of all rows.
 pub(in crate::stores) fn in_namespace(schema: Schema, namespace: &str, rows: Vec<String>) -> Vec<String> {
     if schema != Schema::Cosid {
         return rows;
@@ -125,8 +127,8 @@ fn filled(row: &Columns, at: usize, table: &str) -> Result<u64, StoreError> {
     whole(value)
 }
 
-/// Returns the lowest number of a place that is not below `from`. Places in other systems' tables are wider
-/// than Polyflake's.
+/// Returns the lowest number of a place that is not below `from`. A place in another system's table may be
+/// wider than any place of Polyflake.
 fn first(from: u64, place: Place) -> u64 {
     from.saturating_add((place.index + place.count - from % place.count) % place.count)
 }
@@ -138,10 +140,10 @@ struct Others {
     key: &'static str,
     /// The row's name.
     name: String,
-    /// The column that says how far numbers were handed out.
+    /// The column with the bound of the numbers that were handed out.
     bound: &'static str,
-    /// How far the bound is above the next number to hand out. Leaf's segments are [before, after), and those
-    /// of the others (before, after].
+    /// The distance from the bound up to the next number to hand out. It is 0 for Leaf, whose segments are
+    /// [before, after), and 1 for the others, whose segments are (before, after].
     below_next: u64,
     /// The columns with the step, the stride, the remainder and the version.
     columns: &'static str,
@@ -153,7 +155,7 @@ struct Others {
 /// A row of [`Others`].
 struct Row {
     bound: u64,
-    /// This number and all later ones are free.
+    /// The next number to hand out. This number and all higher numbers are free.
     next: u64,
     /// The smallest amount to take.
     step: u64,
@@ -171,7 +173,7 @@ struct Ahead {
 }
 
 impl Ahead {
-    /// Returns the numbers below the next number afterwards.
+    /// Returns the reserved numbers. `after` is the next number to hand out after the move.
     fn numbers(&self, after: u64) -> Numbers {
         let Self { by, place, version, .. } = *self;
         let first = first(after.saturating_sub(by), place);
@@ -242,15 +244,15 @@ impl Others {
             return Err(StoreError::Refused(text).into());
         }
         let bound = number(1)?;
-        // A Leaf row may say 0, but numbers start at 1.
+        // A Leaf row may contain 0, but numbers start at 1.
         let next = (bound + self.below_next).max(1);
-        // Some rows have no step, and the step is only a wish.
+        // Some rows have no step, and the step is only a recommendation.
         let step = column(row, 2)?.and_then(|step| u64::try_from(step).ok()).unwrap_or(0);
         let version = if self.versioned { Some(number(5)?) } else { None };
         Ok(Some(Row { bound, next, step, place, version }))
     }
 
-    /// Takes all numbers up to a given one, if the row is as expected.
+    /// Takes all numbers below `next`, if the row is as expected.
     async fn set<C: Client>(
         &self,
         client: &mut C,
@@ -266,7 +268,7 @@ impl Others {
         let (mut set, mut compared) = ("", "");
         let mut values = vec![Value::Number(column(next)?)];
         let old = column(expected_next)?;
-        // Before the first number, a Leaf row has 0 or 1.
+        // Before the first number is handed out, a Leaf row contains 0 or 1.
         let lowest = if expected_next == 1 { 0 } else { old };
         let versions = expected_version.zip(version);
         if let Some((_, version)) = versions {
@@ -283,9 +285,9 @@ impl Others {
         client.change(&statement, &values).await
     }
 
-    /// Reserves numbers. One statement moves the bound ahead from wherever it is, so no lock is held between
-    /// two statements, and it does not matter how fast others are. Only if there is a version must it be the
-    /// one that was read, because no answer could return it.
+    /// Reserves numbers. One statement moves the bound ahead from its current value, so no lock is held
+    /// between two statements, and other clients' speed does not matter. If the table has a version, the
+    /// version must be the one that was read, because no answer could return the new one.
     async fn reserve<C: Client>(&self, client: &mut C, reserve: &Reserve) -> Result<Reserved, C::Fault> {
         for _ in 0..MOST_TRIES {
             let Some(row) = self.row(client).await? else { return Ok(Reserved::Found(None)) };
@@ -300,8 +302,8 @@ impl Others {
             .into())
     }
 
-    /// Returns how far to move the bound from the row's value, and from which other values this works as
-    /// well.
+    /// Returns a plan that moves the bound from the row's value. The plan also holds the range of other
+    /// values from which the same move works.
     fn plan(&self, row: &Row, reserve: &Reserve) -> Option<Ahead> {
         let Row { bound, next, step, place, version } = *row;
         if row.record().last < reserve.seen {
@@ -316,7 +318,8 @@ impl Others {
                 return Some(Ahead { by, from: [lowest, LAST_NUMBER - by], place, version });
             }
         }
-        // Near the end, move just far enough. The next number may then be one more than a column can hold.
+        // Near the end, move the bound just to the end. The next number may then be one more than a column
+        // can hold.
         let least =
             (reserve.count - 1).checked_mul(place.count)?.checked_add(first(next, place))?.checked_add(1)?;
         let most = LAST_NUMBER + self.below_next;
@@ -370,7 +373,7 @@ impl Others {
         let written =
             self.set(client, [expected.last, new.last].map(|last| last.saturating_add(1)), versions).await?;
         if !written {
-            // This shows whether the server accepts no changes.
+            // This read fails if the server accepts no changes.
             self.row(client).await?;
         }
         Ok(written)
@@ -386,7 +389,7 @@ mod tests {
         (Others::of(&name, "").unwrap(), Row { bound: next - 1, next, step, place, version: Some(7) })
     }
 
-    /// Returns the numbers, and the number that comes next then.
+    /// Returns the planned numbers, and the next number after them.
     fn planned(table: &Others, row: &Row, reserve: &Reserve) -> Option<(Numbers, u64)> {
         let ahead = table.plan(row, reserve)?;
         let after = row.next + ahead.by;

@@ -1,6 +1,6 @@
-//! Records in SQL stores: one table holds all of them.
+//! Records in SQL stores. One table holds all of them.
 //!
-//! Statements have `?1`, `?2` and so on for values.
+//! Statements have the placeholders `?1`, `?2` and so on for values.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use crate::store::StoreError;
 /// The table of the records.
 pub(in crate::stores) const TABLE: &str = "polyflake_records";
 
-/// The tables of the former edition.
+/// The tables of the former version of Polyflake.
 pub(in crate::stores) const FORMER: [&str; 4] =
     ["polyflake_spaces", "polyflake_nodes", "polyflake_sequences", "polyflake_counters"];
 
-/// How many times a call is tried if others change the records meanwhile.
+/// The maximum number of attempts for a call if others change the records meanwhile.
 const MAX_TRIES: u32 = 16;
 
-/// The assumed facts about a server that has not been asked yet.
+/// The facts that a store assumes before the server's first answer.
 pub(in crate::stores) const WORST: Facts =
     Facts { granularity_ms: 1, can_forget: true, asynchronous_replicas: 0 };
 
-/// Returns the error for a setting under which a server forgets without anybody noticing.
+/// Returns the error for a setting with which a server may silently lose writes.
 pub(in crate::stores) fn refused_setting(name: &str, value: &str, fits: &str) -> StoreError {
     StoreError::Refused(format!(
         "{name} is {value}, so a crash could lose acknowledged writes unnoticed: set it to {fits}, or accept that with \
@@ -31,7 +31,8 @@ pub(in crate::stores) fn refused_setting(name: &str, value: &str, fits: &str) ->
     ))
 }
 
-/// Returns the error for a former table. Nobody may lease while others still use it.
+/// Returns the error for a table of the former version. Nobody may acquire a lease while others still use
+/// that table.
 pub(in crate::stores) fn former_table(name: &str) -> String {
     format!(
         "there is the table {name} of a former version of Polyflake: stop the processes that use it, wait until their leases \
@@ -47,31 +48,32 @@ pub(in crate::stores) struct Dialect {
     pub(in crate::stores) now: String,
     /// The server's identity, or NULL if the server accepts no changes.
     pub(in crate::stores) incarnation: String,
-    /// A condition: this server accepts changes.
+    /// A condition that holds if this server accepts changes.
     pub(in crate::stores) writable: String,
     /// An additional condition of a change.
     pub(in crate::stores) unchanged: String,
-    /// Runs before a change.
+    /// The clause in front of a change.
     pub(in crate::stores) with: &'static str,
     /// A table with one row, which must be read before any row is locked.
     pub(in crate::stores) setup: &'static str,
-    /// Whether an `UPDATE` names the tables that it reads before its `SET`.
+    /// True if an `UPDATE` names the tables that it reads before its `SET`.
     pub(in crate::stores) reads_first: bool,
-    /// Follows a statement that reads the guard `g`: the lock that keeps the guard unchanged until the
-    /// commit.
+    /// The clause after a statement that reads the guard `g`. It locks the guard, so that the guard stays
+    /// unchanged until the commit.
     pub(in crate::stores) share: &'static str,
-    /// Follows a new row, so that an existing row is not an error.
+    /// The clause after a new row. With it, an existing row is not an error.
     pub(in crate::stores) unless_there: &'static str,
-    /// Wrap a version that is written, and a sum, for databases that return only a number from a change.
+    /// The texts around a written version and around a sum, for databases that return only a number from a
+    /// change.
     pub(in crate::stores) version: [String; 2],
     pub(in crate::stores) sum: [&'static str; 2],
-    /// Whether a change returns its row.
+    /// True if a change returns its row.
     pub(in crate::stores) returns: bool,
     /// The command that prints the statements that create the table.
     pub(in crate::stores) schema: String,
 }
 
-/// A row of an answer. Without a record, only the first two columns have values.
+/// A row of an answer. If the row has no record, only the first two columns have values.
 #[derive(Debug)]
 pub(in crate::stores) struct Row {
     pub(in crate::stores) now_ms: i64,
@@ -89,7 +91,7 @@ impl Row {
     }
 }
 
-/// The meaning of a fault for a call.
+/// The kind of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::stores) enum Class {
     /// The table does not exist.
@@ -111,7 +113,7 @@ pub(in crate::stores) trait Client {
 
     async fn rows(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Self::Fault>;
 
-    /// Changes at most one row. Returns the time and the server, and the row's number if it is a sum.
+    /// Changes at most one row. Returns the time and the server. If `is_sum`, also returns the row's number.
     async fn change(
         &mut self,
         statement: &str,
@@ -122,7 +124,7 @@ pub(in crate::stores) trait Client {
     /// Creates the table if it does not exist.
     async fn make(&mut self) -> Result<(), Self::Fault>;
 
-    /// Notes when, and by which server, a statement of [`rows`](Self::rows) was answered.
+    /// Notes the time and the server of an answer to [`rows`](Self::rows).
     fn saw(&mut self, now_ms: i64, incarnation: &str) {
         let _ = (now_ms, incarnation);
     }
@@ -170,8 +172,8 @@ fn others_were_faster() -> StoreError {
     StoreError::Unreachable("every attempt to change the record conflicted with another process".into())
 }
 
-/// Selects the time and the server, with the columns from `joined`. If the table does not exist, returns
-/// nothing.
+/// Selects the time and the server, with the columns from `joined`. If the table does not exist, selects only
+/// the time and the server.
 async fn select<C: Client>(
     client: &mut C,
     columns: &str,
@@ -306,11 +308,11 @@ pub(in crate::stores) async fn groups<C: Client>(
 }
 
 impl Dialect {
-    /// Returns a statement that changes one row. It reads, and locks, the guard before the row.
+    /// Returns a statement that changes one row. The statement reads and locks the guard before the row.
     fn update(&self, set: &str, from: &str, when: &str) -> String {
         let Self { table, with, writable, unchanged, .. } = self;
         let (first, later) = if with.is_empty() && from == self.setup {
-            // MySQL creates no temporary table if there is only one table.
+            // With only one table, MySQL does not create a temporary table.
             (String::new(), String::new())
         } else if self.reads_first {
             (format!(", {from}"), String::new())

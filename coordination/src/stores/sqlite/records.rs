@@ -53,8 +53,8 @@ impl Client for Open<'_> {
     fn dialect(&self) -> Dialect {
         Dialect {
             table: TABLE.into(),
-            // The time is the host's clock, and the incarnation is the file's identity as the transaction
-            // found it.
+            // The time is the host's clock. The incarnation is the file's identity, as the transaction found
+            // it.
             now: now_ms().to_string(),
             incarnation: format!("'{}'", self.incarnation),
             writable: "TRUE".into(),
@@ -126,7 +126,8 @@ impl Store for SqliteStore {
             .await
     }
 
-    /// Writes in one transaction: one sync for all writes takes no longer than for one of them.
+    /// Carries out all writes in one transaction, since one sync for all of them takes no longer than a sync
+    /// for one write.
     async fn write_each(&mut self, writes: &[Write]) -> Result<Vec<Answer<Outcome>>, StoreError> {
         self.ask(TransactionBehavior::Immediate, async |open| {
             let mut answers = Vec::with_capacity(writes.len());
@@ -139,7 +140,7 @@ impl Store for SqliteStore {
     }
 
     async fn add(&mut self, add: &Add) -> Result<Answer<Added>, StoreError> {
-        // The reads before and after the add find former tables.
+        // The reads before and after the add find tables of the former version.
         self.transact(TransactionBehavior::Immediate, async |transaction, incarnation| {
             records::add(&mut Open { transaction, incarnation }, add).await
         })

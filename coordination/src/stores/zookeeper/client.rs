@@ -1,9 +1,9 @@
 //! A connection to one of the servers, and requests on it.
 //!
-//! A session here is only its connection: there are no ephemeral znodes and no watches, so nothing pings. If
-//! a connection was idle for so long that its session may have ended, it is replaced. A lease with a TTL of
-//! minutes does that at each renewal. The old session is closed if that takes no time; otherwise it ends by
-//! itself.
+//! A session lasts only as long as its connection. The client uses no ephemeral znodes and no watches, so it
+//! sends no pings. If a connection was idle for so long that its session may have ended, the client replaces
+//! the connection. With a TTL of minutes, this happens at each renewal. The client closes the old session if
+//! that takes no time. Otherwise, the session ends by itself.
 
 use core::fmt;
 use core::time::Duration;
@@ -18,19 +18,19 @@ use crate::store::StoreError;
 use crate::stores::hosts::{Hosts, Used};
 use crate::url::Address;
 
-/// The session timeout to request: the longest that servers give by default.
+/// The session timeout to request. It is the longest timeout that servers allow by default.
 const SESSION_MS: i32 = 40_000;
 
-/// The longest answer that is read, which is more than any answer to these requests needs.
+/// The maximum length of an answer. No answer to these requests is that long.
 const MOST: usize = 16 << 20;
 
-/// How many requests are sent before their answers are read.
+/// The maximum number of requests that are sent before their answers are read.
 const AT_ONCE: usize = 256;
 
-/// A difference that a request found from what it expected.
+/// The difference between the znode that a request found and the znode that it expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Conflict {
-    /// The znode, or one above it, does not exist.
+    /// The znode, or a znode above it, does not exist.
     Absent,
     /// The znode exists already.
     Exists,
@@ -55,12 +55,12 @@ impl fmt::Debug for Client {
 
 struct Connection {
     stream: TcpStream,
-    /// The process that opened the connection. A forked child that drops it must not end its parent's
-    /// session.
+    /// The process that opened the connection. A forked child that drops the connection must not end its
+    /// parent's session.
     process: ThisProcess,
     /// The ID of the last request.
     id: i32,
-    /// Whether there is a session, and every request was sent in full, so that the next bytes begin a new
+    /// True if there is a session and every request was sent in full, so that the next bytes begin a new
     /// request.
     is_whole: bool,
     session: Duration,
@@ -82,11 +82,11 @@ impl Connection {
 }
 
 impl Drop for Connection {
-    /// Closes the session, so that the server need not keep it until its time is over.
+    /// Closes the session, so that the server does not have to keep it until it times out.
     fn drop(&mut self) {
         if self.is_whole && self.process.is_alive() {
             let id = self.id.checked_add(1).unwrap_or(1);
-            // If there is no room for the request, it is not sent.
+            // If the socket has no room for the request, the request is not sent.
             let _ = self.stream.try_write(&Writer::default().frame(&[id, CLOSE]));
         }
     }
@@ -110,7 +110,7 @@ impl Client {
         StoreError::Unreachable(format!("{}: {why}", self.address))
     }
 
-    /// Returns who may use the znodes that this client creates.
+    /// Returns the access rights for the znodes that this client creates.
     pub(super) fn access(&self) -> Access {
         if self.auth().is_some() { Access::Creator } else { Access::Everyone }
     }
@@ -166,7 +166,7 @@ impl Client {
     }
 
     /// Sends requests, each with a code and its body. Returns each answer's code and the bytes after its
-    /// head. Keeps the connection only if all requests were answered.
+    /// head. Keeps the connection only if the server answered all requests.
     async fn exchange(&mut self, requests: &[(i32, Writer)]) -> Result<Vec<(i32, Vec<u8>)>, StoreError> {
         let is_good = |it: &Connection| it.is_fresh() && !self.hosts.is_idle(it.used);
         let mut connection = match self.connection.take().filter(is_good) {
@@ -182,8 +182,8 @@ impl Client {
         Ok(answers)
     }
 
-    /// Sends requests together. Each sees the effects of those before it, and everything that this server has
-    /// seen so far.
+    /// Sends requests together. Each request sees the effects of the requests before it, and everything that
+    /// this server has seen so far.
     pub(super) async fn calls(&mut self, ops: &[Op]) -> Result<Vec<Result<Answer, Conflict>>, StoreError> {
         let request = |op: &Op| {
             let mut body = Writer::default();
@@ -217,8 +217,8 @@ impl Client {
         }
     }
 
-    /// Returns the error for a fault in the middle of a session, where a wrong value means a broken
-    /// connection.
+    /// Returns the error for a fault in the middle of a session. At that point, a wrong value means that the
+    /// connection is broken.
     fn amid(&self, error: &io::Error) -> StoreError {
         match error.kind() {
             io::ErrorKind::InvalidData => self.unreachable("a reply does not match its request"),
@@ -291,7 +291,7 @@ impl Connection {
                 _ => return Err(unlike()),
             }
         }
-        // Requests that follow at once then go to the same server, or fail: another server may be behind.
+        // Requests that follow at once then go to the same server, or fail. Another server may be behind.
         self.used = Used::now();
         Ok(answers)
     }

@@ -1,7 +1,7 @@
-//! ZooKeeper's wire format, as far as records need it: big-endian numbers; texts, buffers and lists begin
-//! with their length.
+//! The parts of ZooKeeper's wire format that records need. Numbers are big-endian. Texts, buffers and lists
+//! begin with their length.
 
-/// Writes a message.
+/// A message that is being written.
 #[derive(Debug, Default)]
 pub(super) struct Writer(Vec<u8>);
 
@@ -28,7 +28,7 @@ impl Writer {
         self
     }
 
-    /// Returns a message of numbers and the written bytes, with its length first.
+    /// Returns a message that consists of its length, the numbers in `head` and the written bytes.
     pub(super) fn frame(&self, head: &[i32]) -> Vec<u8> {
         let mut message = Self::default();
         for it in head {
@@ -41,7 +41,7 @@ impl Writer {
     }
 }
 
-/// The unread rest of a message. A read returns `None` if the message is not the expected one.
+/// The unread rest of a message. A read returns `None` if the message does not have the expected form.
 #[derive(Debug)]
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
@@ -82,9 +82,9 @@ impl<'a> Reader<'a> {
 pub(super) struct Stat {
     /// The time of the last change, by the leader's clock.
     pub(super) mtime_ms: u64,
-    /// How many times the znode was changed.
+    /// The number of times that the znode was changed.
     pub(super) version: i32,
-    /// How many children the znode has.
+    /// The number of the znode's children.
     pub(super) children: i32,
 }
 
@@ -103,12 +103,12 @@ impl Stat {
     }
 }
 
-/// Who may use a new znode.
+/// The access rights for a new znode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Everyone.
+    /// Everyone may use the znode.
     Everyone,
-    /// Its creator.
+    /// Only its creator may use the znode.
     Creator,
 }
 
@@ -116,9 +116,9 @@ pub(super) enum Access {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Op {
     Create(String, String, Access),
-    /// Deletes a znode, with any version if `None`.
+    /// Deletes a znode that has this version, or any version if `None`.
     Delete(String, Option<i32>),
-    /// Sets a znode's data, with any version if `None`.
+    /// Sets the data of a znode that has this version, or any version if `None`.
     Set(String, String, Option<i32>),
     Check(String, i32),
     Get(String),

@@ -1,6 +1,6 @@
-//! Records in ZooKeeper: one znode each, `/polyflake/NAMESPACE/KIND/GROUP/RECORD`. A record is never deleted,
-//! so a znode's version stands for the value that was read. The znodes above are created with the first
-//! record.
+//! Records in ZooKeeper. Each record has a znode, `/polyflake/NAMESPACE/KIND/GROUP/RECORD`. A record is never
+//! deleted, so a znode's version stands for the value that was read. The first record of a group creates the
+//! znodes above it.
 
 use async_trait::async_trait;
 
@@ -27,8 +27,8 @@ impl ZookeeperStore {
         format!("{}/{}", self.kind(&group.namespace, group.kind), escaped(&group.name))
     }
 
-    /// Returns the znode that the former version used in place of this group. For sequences this is the same
-    /// znode, but with data.
+    /// Returns the znode that the former version used for this group. For sequences, this is the same znode,
+    /// but with data.
     fn former(&self, group: &Group) -> String {
         let (namespace, name) =
             (format!("{}/{}", self.top(), escaped(&group.namespace)), escaped(&group.name));
@@ -39,7 +39,7 @@ impl ZookeeperStore {
         }
     }
 
-    /// Returns the record of a znode from the next of the answers.
+    /// Reads a znode's record from the next answer.
     fn record_at(
         &self,
         path: &str,
@@ -56,7 +56,7 @@ impl ZookeeperStore {
         Ok(Some((record, version)))
     }
 
-    /// Returns requests that create whatever is missing above a group's records.
+    /// Returns requests that create the missing znodes above a group's records.
     async fn above(&mut self, group: &Group) -> Result<Vec<Op>, StoreError> {
         let base = self.base(group);
         let all = base.match_indices('/').map(|(at, _)| at).chain([base.len()]);
@@ -72,7 +72,8 @@ impl ZookeeperStore {
         Ok(missing.map(|(path, _)| self.create(path, "")).collect())
     }
 
-    /// Writes the result of `next` for a record and its guard, if nobody changes either of them meanwhile.
+    /// Computes a record's new contents with `next`, and writes them if nobody changes the record or its
+    /// guard meanwhile.
     async fn alter(
         &mut self,
         group: &Group,
@@ -86,8 +87,8 @@ impl ZookeeperStore {
             [Some(&path), guard_path.as_ref()].into_iter().flatten().cloned().map(Op::Get).collect();
         let mut is_fresh = false;
         for round in 0..ROUNDS {
-            // The first look may show old data. It is good enough for a change that checks it, and for
-            // nothing else.
+            // The first read may return old data. Old data is good enough for a change that checks it, but
+            // for nothing else.
             let (now_ms, answers) = if is_fresh {
                 let Fresh { now_ms, answers, .. } = self.read(&reads).await?;
                 (Some(now_ms), answers)
@@ -122,7 +123,8 @@ impl ZookeeperStore {
             if let Ok([.., Reply::Stat(stat)]) = self.client.multi(&ops).await?.as_deref() {
                 return Ok(answer(stat.mtime_ms, Changed::To(new)));
             }
-            // By now, this server has seen what was there instead. Without a chroot, nothing can be created.
+            // By now, this server has seen the znodes that caused the conflict. Without a chroot, nothing can
+            // be created.
             is_fresh = there.is_none();
             keyed::pause(round).await;
         }

@@ -83,7 +83,7 @@ fn answers() {
     ] {
         let all = bytes(&hex);
         assert_eq!(op.read(&mut Reader(&all)), Some(answer), "{op:?}");
-        // Every incomplete part is too short, and reading it does not panic.
+        // Reading an incomplete answer fails, and does not panic.
         for end in 0..all.len() {
             assert_eq!(op.read(&mut Reader(&all[..end])), None, "{op:?} {end}");
         }
