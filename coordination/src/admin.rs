@@ -27,7 +27,7 @@ use crate::url::Address;
 const TRIES: u32 = 8;
 const TRIES_UNREACHABLE: u32 = 2;
 
-/// A store, as an operator sees it.
+/// An operator's view of a store.
 ///
 /// ```no_run
 /// use polyflake_coordination::Admin;
@@ -180,11 +180,11 @@ impl Admin {
         })
     }
 
-    /// Writes a new fence, for use after a restore. Leases that are acquired from now on issue IDs only from
-    /// the fence on, which is later than any tick in which an earlier holder may have issued. Until then,
-    /// only processes that have a node can issue IDs. Returns the fence's time in Unix ms. If the address has
-    /// a larger TTL or `clock_difference` than the space, all holders use the larger value from then on. Pass
-    /// 0 as `max_ahead_ms` for sequences.
+    /// Writes a new fence, for use after a restore. Leases that are acquired from now on start at the fence,
+    /// after all ticks in which an earlier holder may have issued IDs. Until the fence has passed, only
+    /// processes that already have a node can issue IDs. Returns the fence's time in Unix ms. If the address
+    /// has a larger TTL or `clock_difference` than the space, all holders use the larger value from then on.
+    /// Pass 0 as `max_ahead_ms` for sequences.
     ///
     /// # Errors
     ///

@@ -20,7 +20,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 ///
-/// `internal` if the thread cannot be started.
+/// Returns `internal` if the thread cannot be started.
 #[doc(hidden)]
 pub fn spawn<T: Send + 'static>(
     call: impl Future<Output = T> + Send + 'static,

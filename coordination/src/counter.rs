@@ -41,9 +41,9 @@ use shared::{Answer, Counts, Pending, Shared, Source, What, unavailable};
 /// - No number is issued twice, by any process, as long as the store does not lose a write it has
 ///   acknowledged.
 /// - With one store, each number is greater than every number that this process got before the call began.
-/// - A process that ends without [`close`](Self::close) leaves a gap: it loses the numbers that it had
-///   fetched but not issued, which are at most two segments of one [step](CounterOptions::step) each, and the
-///   numbers for its calls in progress.
+/// - A process that ends without [`close`](Self::close) leaves a gap. It loses the numbers that it had
+///   fetched but not issued, which are at most two segments of one [step](CounterOptions::step) each. It also
+///   loses the numbers for its calls in progress.
 ///
 /// All Counters in a process with the same store and name share the numbers they have fetched. After a fork,
 /// the child fetches its own numbers.
@@ -51,25 +51,25 @@ pub struct Counter {
     shared: Arc<Shared>,
     options: CounterOptions,
     is_closed: AtomicBool,
-    /// Replaces this counter in a forked child that inherited it.
+    /// The counter that replaces this one in a forked child.
     of_child: AtomicPtr<Counter>,
 }
 
-/// Values for an operator to graph, returned by [`Counter::stats`]. They cover all Counters with this name,
-/// from the moment when this process opened the first.
+/// Statistics for monitoring, returned by [`Counter::stats`]. They cover all Counters with this name, since
+/// this process opened the first of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct CounterStats {
-    /// The number of fetched numbers that have not been issued yet.
+    /// The count of fetched numbers that have not been issued yet.
     pub in_hand: u64,
     /// The size of the next segment.
     pub step: u64,
-    /// The number of times that the store returned numbers.
+    /// The count of times that the store returned numbers.
     pub segments: u64,
     /// The count of numbers skipped to keep blocks consecutive and to keep numbers increasing. If threads
     /// were held up, the true count may be lower.
     pub skipped: u64,
-    /// The number of calls that found no fetched number, and waited or gave up.
+    /// The count of calls that found no fetched number, and waited or gave up.
     pub waits: u64,
 }
 
@@ -99,7 +99,7 @@ impl Counter {
         }
     }
 
-    /// Like [`next_id`](Self::next_id), but waits the way the caller chooses.
+    /// Like [`next_id`](Self::next_id), but waits with the caller's `wait`.
     ///
     /// # Errors
     ///
@@ -161,7 +161,7 @@ impl Counter {
         self.fill_with(numbers, &mut ThreadWait::new())
     }
 
-    /// Like [`fill`](Self::fill), but waits the way the caller chooses.
+    /// Like [`fill`](Self::fill), but waits with the caller's `wait`.
     ///
     /// # Errors
     ///
@@ -175,7 +175,8 @@ impl Counter {
         }
     }
 
-    /// Like [`fill`](Self::fill), but awaited as [`next_id_async`](Self::next_id_async) is.
+    /// Like [`fill`](Self::fill), but async, with the same requirements as
+    /// [`next_id_async`](Self::next_id_async).
     ///
     /// # Errors
     ///
@@ -208,8 +209,8 @@ impl Counter {
         Ok(())
     }
 
-    /// Returns the first of `n` consecutive numbers (1 to 16,777,216). The last number is the first plus `n`
-    /// - 1. If fewer than `n` fetched numbers are left, skips them and asks the store.
+    /// Returns the first of `n` consecutive numbers (1 to 16,777,216). The caller may use this number and the
+    /// next `n` - 1 numbers. If fewer than `n` fetched numbers are left, skips them and asks the store.
     ///
     /// # Errors
     ///
@@ -219,7 +220,7 @@ impl Counter {
         self.next_block_with(n, &mut ThreadWait::new())
     }
 
-    /// Like [`next_block`](Self::next_block), but waits the way the caller chooses.
+    /// Like [`next_block`](Self::next_block), but waits with the caller's `wait`.
     ///
     /// # Errors
     ///
@@ -228,7 +229,8 @@ impl Counter {
         block_on(self.next_block_in(batch_size(n)? as u64, &mut Blocking(wait)))
     }
 
-    /// Like [`next_block`](Self::next_block), but awaited as [`next_id_async`](Self::next_id_async) is.
+    /// Like [`next_block`](Self::next_block), but async, with the same requirements as
+    /// [`next_id_async`](Self::next_id_async).
     ///
     /// # Errors
     ///
@@ -277,11 +279,11 @@ impl Counter {
         self.options.name()
     }
 
-    /// Returns values for an operator to graph.
+    /// Returns statistics for monitoring.
     ///
     /// # Errors
     ///
-    /// `closed` after [`close`](Self::close).
+    /// Returns `closed` after [`close`](Self::close).
     pub fn stats(&self) -> Result<CounterStats, Error> {
         let shared = &self.here()?.shared;
         let Counts { segments, skipped: _, step, waits } = &shared.counts;
@@ -305,7 +307,7 @@ impl Counter {
         self.peek_with(&mut ThreadWait::new())
     }
 
-    /// Like [`peek`](Self::peek), but waits the way the caller chooses.
+    /// Like [`peek`](Self::peek), but waits with the caller's `wait`.
     ///
     /// # Errors
     ///
@@ -314,7 +316,8 @@ impl Counter {
         block_on(self.peek_in(&mut Blocking(wait)))
     }
 
-    /// Like [`peek`](Self::peek), but awaited as [`next_id_async`](Self::next_id_async) is.
+    /// Like [`peek`](Self::peek), but async, with the same requirements as
+    /// [`next_id_async`](Self::next_id_async).
     ///
     /// # Errors
     ///
@@ -346,7 +349,7 @@ impl Counter {
         self.raise_with(number, &mut ThreadWait::new())
     }
 
-    /// Like [`raise`](Self::raise), but waits the way the caller chooses.
+    /// Like [`raise`](Self::raise), but waits with the caller's `wait`.
     ///
     /// # Errors
     ///
@@ -355,7 +358,8 @@ impl Counter {
         block_on(self.raise_in(number.into(), &mut Blocking(wait)))
     }
 
-    /// Like [`raise`](Self::raise), but awaited as [`next_id_async`](Self::next_id_async) is.
+    /// Like [`raise`](Self::raise), but async, with the same requirements as
+    /// [`next_id_async`](Self::next_id_async).
     ///
     /// # Errors
     ///
@@ -381,7 +385,7 @@ impl Counter {
         self.remove_with(&mut ThreadWait::new())
     }
 
-    /// Like [`remove`](Self::remove), but waits the way the caller chooses.
+    /// Like [`remove`](Self::remove), but waits with the caller's `wait`.
     ///
     /// # Errors
     ///
@@ -390,7 +394,8 @@ impl Counter {
         block_on(self.remove_in(&mut Blocking(wait)))
     }
 
-    /// Like [`remove`](Self::remove), but awaited as [`next_id_async`](Self::next_id_async) is.
+    /// Like [`remove`](Self::remove), but async, with the same requirements as
+    /// [`next_id_async`](Self::next_id_async).
     ///
     /// # Errors
     ///
@@ -445,7 +450,7 @@ impl Counter {
         counter.take_one().ok_or_else(|| counter.shared.none_in_hand())
     }
 
-    /// This is separate from [`next_id`](Self::next_id), so that `next_id` stays short.
+    /// This is separate from [`next_id`](Self::next_id) so that `next_id` can be inlined cheaply.
     #[cold]
     #[inline(never)]
     fn wait_for_next<W: Wait>(&self, wait: &mut W) -> Result<u64, W::Error> {
@@ -523,7 +528,7 @@ impl Counter {
         let shared = &self.shared;
         let mut pending: Option<Pending> = None;
         let last_trouble = Mutex::new(None);
-        // If one store refuses, another one may give numbers.
+        // If one store refuses, another may still return numbers.
         let is_last_word = |shared: &Shared| {
             !matches!(what, What::Run(_)) || shared.sources.len() == 1 || shared.trouble(true).is_some()
         };
@@ -654,7 +659,7 @@ impl CounterOptions {
         self.open_with(&mut ThreadWait::new())
     }
 
-    /// Like [`open`](Self::open), but waits the way the caller chooses.
+    /// Like [`open`](Self::open), but waits with the caller's `wait`.
     ///
     /// # Errors
     ///
@@ -663,7 +668,7 @@ impl CounterOptions {
         block_on(self.open_in(&mut Blocking(wait)))
     }
 
-    /// Like [`open`](Self::open), but awaited as [`Counter::next_id_async`] is.
+    /// Like [`open`](Self::open), but async, with the same requirements as [`Counter::next_id_async`].
     ///
     /// # Errors
     ///
@@ -677,7 +682,7 @@ impl CounterOptions {
         match counter.wait_for(wait, Shared::opened).await {
             Ok(()) => Ok(counter),
             Err(error) => {
-                // The next attempt may have other options.
+                // Do not keep the state, since the next attempt may have other options.
                 counter.is_closed.store(true, Ordering::Release);
                 counter.shared.left(true);
                 Err(error)

@@ -75,7 +75,7 @@ impl Kind {
         }
     }
 
-    /// Returns true if somebody should look at the event.
+    /// Returns true if the event is a warning.
     #[must_use]
     pub const fn is_warning(self) -> bool {
         !matches!(self, Self::Acquired | Self::Replaced | Self::Released | Self::StoreReachable)
@@ -86,7 +86,7 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Event {
-    /// The kind.
+    /// The event's kind.
     pub kind: Kind,
     /// The node, if the event is about one.
     pub node: Option<u64>,

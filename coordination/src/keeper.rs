@@ -1,6 +1,6 @@
-//! The keeper: one thread per process. It acquires, renews and releases the leases for all Snowflakes,
-//! fetches the segments for all counters, and moves the bounds for all sequences. The thread starts with the
-//! first of these and ends with the last.
+//! The keeper is a thread that acquires, renews and releases the leases for all Snowflakes in a process. It
+//! also fetches the segments for all counters, and moves the bounds for all sequences. The thread starts with
+//! the first lease, counter or set of sequences, and ends with the last.
 
 use core::pin::Pin;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -71,7 +71,7 @@ pub fn lease<W: Wait>(options: &Options, wait: &mut W) -> Result<Leased, W::Erro
     block_on(lease_in(options, &mut Blocking(wait)))
 }
 
-/// Like [`lease`], but awaited as [`open_async`] is.
+/// Like [`lease`], but async, with the same requirements as [`open_async`].
 ///
 /// # Errors
 ///

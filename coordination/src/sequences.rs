@@ -63,8 +63,8 @@ pub struct Sequences {
     is_closed: AtomicBool,
 }
 
-/// Values for an operator to graph, returned by [`Sequences::stats`]. They cover all Sequences with this
-/// name, from the moment when this process opened the first.
+/// Statistics for monitoring, returned by [`Sequences::stats`]. They cover all Sequences with this name,
+/// since this process opened the first of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SequencesStats {
@@ -111,7 +111,7 @@ impl Sequences {
         self.next_id_with(key, &mut ThreadWait::new())
     }
 
-    /// Like [`next_id`](Self::next_id), but waits the way the caller chooses.
+    /// Like [`next_id`](Self::next_id), but waits with the caller's `wait`.
     ///
     /// # Errors
     ///
@@ -158,8 +158,8 @@ impl Sequences {
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`next_id`](Self::next_id). If the call fails, its keys get the same
-    /// numbers again, except a key of which another call got a later number in the meantime.
+    /// Returns the same errors as [`next_id`](Self::next_id). If the call fails, its numbers are not used up,
+    /// except a number whose key got a later one from another call in the meantime.
     pub fn next_ids<'a, K: Into<SequenceKey<'a>>>(
         &self,
         keys: impl IntoIterator<Item = K>,
@@ -167,7 +167,7 @@ impl Sequences {
         self.next_ids_with(keys, &mut ThreadWait::new())
     }
 
-    /// Like [`next_ids`](Self::next_ids), but waits the way the caller chooses.
+    /// Like [`next_ids`](Self::next_ids), but waits with the caller's `wait`.
     ///
     /// # Errors
     ///
@@ -181,7 +181,8 @@ impl Sequences {
         block_on(self.next_of_all(hashes, &mut Blocking(wait)))
     }
 
-    /// Like [`next_ids`](Self::next_ids), but awaited as [`next_id_async`](Self::next_id_async) is.
+    /// Like [`next_ids`](Self::next_ids), but async, with the same requirements as
+    /// [`next_id_async`](Self::next_id_async).
     ///
     /// # Errors
     ///
@@ -259,12 +260,12 @@ impl Sequences {
         &self.shared.name
     }
 
-    /// Returns values for an operator to graph.
+    /// Returns statistics for monitoring.
     ///
     /// # Errors
     ///
-    /// `closed` after [`close`](Self::close), and `forked` in a forked child of the process that opened the
-    /// sequences.
+    /// Returns `closed` after [`close`](Self::close), and `forked` in a forked child of the process that
+    /// opened the sequences.
     pub fn stats(&self) -> Result<SequencesStats, Error> {
         self.check()?;
         let Counts { evicted, waits, moves } = &self.shared.counts;
@@ -345,7 +346,7 @@ impl SequencesOptions {
         self.open_with(&mut ThreadWait::new())
     }
 
-    /// Like [`open`](Self::open), but waits the way the caller chooses.
+    /// Like [`open`](Self::open), but waits with the caller's `wait`.
     ///
     /// # Errors
     ///
@@ -354,7 +355,7 @@ impl SequencesOptions {
         block_on(self.open_in(&mut Blocking(wait)))
     }
 
-    /// Like [`open`](Self::open), but awaited as [`Sequences::next_id_async`] is.
+    /// Like [`open`](Self::open), but async, with the same requirements as [`Sequences::next_id_async`].
     ///
     /// # Errors
     ///
@@ -381,7 +382,7 @@ impl SequencesOptions {
         match sequences.shared.wait_until_open(wait).await {
             Ok(()) => Ok(sequences),
             Err(error) => {
-                // The next attempt may have other options.
+                // Do not keep the state, since the next attempt may have other options.
                 drop(sequences.close_later());
                 Err(error)
             }

@@ -45,7 +45,7 @@ pub(crate) trait Waiting {
     ) -> Result<(), Self::Error>;
 }
 
-/// Blocks the thread, and waits the way the caller chooses.
+/// Blocks the thread, and waits with the caller's [`Wait`].
 #[derive(Debug)]
 pub(crate) struct Blocking<'a, W>(pub(crate) &'a mut W);
 

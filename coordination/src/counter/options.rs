@@ -15,7 +15,7 @@ const MAX_WAIT_MS: u32 = 10_000;
 ///
 /// | option | default | meaning |
 /// |---|---|---|
-/// | `store` | none: it must be given | the address of a store; several of them share the numbers out |
+/// | `store` | none: it must be given | the address of a store; several stores divide the numbers |
 /// | `start` | 1 | the first number, if the store has no such counter yet: 1 to 2^63-1 |
 /// | `step` | `auto` | how many numbers a segment has: 1 to 1,000,000,000 |
 /// | `max_wait_ms` | 10000 | the longest time that a call waits for the store: 0 to 4294967295 |

@@ -60,7 +60,7 @@ const MAX_REQUESTS: u32 = 12;
 /// A source of random numbers.
 pub(crate) type Random<'a> = &'a mut dyn FnMut() -> u64;
 
-/// [`Store::has_kept_all`].
+/// A closure that calls [`Store::has_kept_all`].
 pub(crate) type KeptAll<'a> = &'a dyn Fn(&str, &str) -> bool;
 
 /// A request to a store.

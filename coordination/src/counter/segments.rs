@@ -31,7 +31,7 @@ use loom::{
 
 /// The shift for the serial number, which is the upper half of the cursor.
 const SERIAL: u32 = 32;
-/// All bits of one half.
+/// The mask for the lower half of the cursor.
 const HALF: u64 = u32::MAX as u64;
 /// A count of taken numbers that is greater than the size of any segment, so no numbers are left. The values
 /// from here up to [`HALF`] leave room for threads that add one too many. With fewer than 2^31 threads, these
@@ -67,7 +67,7 @@ struct Aligned<T>(T);
 struct Place {
     first: AtomicU64,
     stride: AtomicU64,
-    /// Fewer than [`NONE_LEFT`].
+    /// The segment's size, which is below [`NONE_LEFT`].
     count: AtomicU64,
     /// The next segment is requested when this many numbers are taken.
     ask_at: AtomicU64,
@@ -178,7 +178,7 @@ impl Segments {
         let stride = place.stride.load(Ordering::Relaxed);
         let ask_at = place.ask_at.load(Ordering::Relaxed);
         let claimed = self.cursor.0.fetch_add(1, Ordering::AcqRel);
-        // In another segment, this is more than any count.
+        // If the cursor has left the known segment, this is larger than any count.
         let taken = claimed.wrapping_sub(known);
         if taken < count { Ok((first + taken * stride, taken + 1 == ask_at)) } else { Err(claimed) }
     }
@@ -221,7 +221,7 @@ impl Segments {
         let place = self.place(serial);
         let Run { first, stride, count } = place.run();
         let ask_at = place.ask_at.load(Ordering::Relaxed);
-        // This is a write, so it comes before the write that leaves the segment, or sees that write.
+        // This is a write, so it either precedes the write that leaves the segment, or sees its result.
         let (present, _) = split(self.cursor.0.fetch_add(0, Ordering::AcqRel));
         if present != serial {
             Claimed::Lost

@@ -375,7 +375,8 @@ impl Shared {
         if let Some(refused) = final_troubles().find(|error| error.code() == ErrorCode::InvalidOption) {
             return Some(Err(refused));
         }
-        // Stores with other systems' tables give no numbers until all were checked.
+        // If the rows are in other systems' tables, no store may return numbers until all rows have been
+        // checked.
         if state.sources.iter().any(|source| source.is_seen) {
             let mut unseen = state.sources.iter().filter(|source| !source.is_seen);
             if let Some(error) = unseen.find_map(SourceState::final_trouble) {
@@ -545,7 +546,8 @@ mod tests {
         }
     }
 
-    /// Stores with other systems' tables give no numbers until all were checked.
+    /// If the rows are in other systems' tables, no store may return numbers until all rows have been
+    /// checked.
     #[test]
     fn one_row_that_cannot_be_had_stops_all() {
         let options = CounterOptions::new("orders")

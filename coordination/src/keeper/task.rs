@@ -33,7 +33,7 @@ pub(super) struct Task {
     refusal: Option<Refusal>,
 }
 
-/// A node of this process.
+/// A node that this process holds.
 struct Holding {
     held: Held,
     /// Whether the node's first tick has come, so that the node issues IDs.

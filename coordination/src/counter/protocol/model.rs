@@ -20,7 +20,7 @@ use super::*;
 /// The number of events of each kind that may happen in a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Left {
-    /// Steps of time, of 4 s each.
+    /// Time steps of 4 s each.
     ticks: u8,
     reserves: u8,
     losses: u8,
