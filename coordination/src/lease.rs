@@ -174,7 +174,7 @@ impl Held {
     }
 }
 
-/// A write of a node's record. The process has sent it, and it may have taken effect.
+/// A write of a node's record that was sent and may have taken effect.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Sent {
     under: Head,
@@ -183,7 +183,7 @@ struct Sent {
     new: Node,
     /// The first tick of the lease.
     start: u64,
-    /// The current time that the write was based on.
+    /// The time that the write assumed to be the present.
     assumed_ms: u64,
 }
 
@@ -337,14 +337,15 @@ impl Received {
         low_ms(self.now_ms, self.wall_first_ms(), head)
     }
 
-    /// Returns the time from which fences are computed. A process also compares its own lease's expiry with
-    /// this time, to decide whether it may rejoin.
+    /// Returns the higher of the two clocks. Fences are computed from it. A process also compares it with the
+    /// expiry of its own lease, to decide whether it may rejoin.
     fn high_ms(&self) -> u64 {
         let last = self.wall_sent_ms.max(self.wall_received_ms);
         self.now_ms.max(u64::try_from(last).unwrap_or(0))
     }
 
-    /// Returns the time with which a process compares the expiry of other processes' leases.
+    /// Returns the lower of the two clocks. A process compares it with fences and with the expiry of other
+    /// processes' leases.
     fn lower_ms(&self) -> u64 {
         self.now_ms.min(self.wall_first_ms())
     }
@@ -406,8 +407,8 @@ pub(crate) fn bound(space: &Space, now_ms: u64, lead_ms: u64) -> u64 {
     space.tick_from(now_ms.saturating_add(lead_ms)).saturating_add(1).min(Record::LAST_NUMBER)
 }
 
-/// Returns the fence for a store that has lost writes. The fence is above every bound that was written
-/// before. `now_ms` is the reading of the higher clock at an answer that shows the loss.
+/// Returns the fence for a store that has lost writes. The fence is above every bound that was written before
+/// the loss. `now_ms` is the higher clock's reading when an answer showed the loss.
 ///
 /// Each bound was computed from a time that was at most twice the difference ahead of true time. `now_ms` is
 /// behind true time by at most one difference plus the granularity of the store's clock.
@@ -428,8 +429,9 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// If the space has no head, if the head belongs to another store, or if the store has lost writes since
-    /// the head was written, returns a new head. The process must write it before anything else.
+    /// Returns a new head if the process must write one before anything else. This is the case if the space
+    /// has no head, if the head belongs to another store, or if the store has lost writes since the head was
+    /// written.
     fn head_to_write(&self, random: Random<'_>) -> Option<Head> {
         let Self { terms, received, found, known, has_lost_records } = *self;
         let has_lost = |found: &Head| {

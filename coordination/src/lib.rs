@@ -1,4 +1,4 @@
-//! Coordinates several machines: leases each node to one process at a time, and hands out the numbers of
+//! Coordinates several machines. It leases each node to one process at a time, and hands out the numbers of
 //! counters and sequences.
 //!
 //! Each kind of store has a Cargo feature: `redis`, `postgres`, `mysql` (and MariaDB), `sqlite`, `etcd` and
@@ -9,7 +9,7 @@
 //! To use another store, implement [`records::Store`] and register it under a name with [`stores::register`].
 
 // The error types, from the bottom up. A store's client returns a `Fault`, which becomes a `StoreError`. A
-// protocol, or the task that drives it, returns a `Refusal`, which holds either that error or the reason why
+// protocol, or the task that drives it, returns a `Refusal`. It holds either a `StoreError` or the reason why
 // the protocol grants nothing. The task sends a `Trouble` to the calls that wait for it. A `Trouble` holds
 // the `Error` for the user, and tells whether waiting can help.
 

@@ -5,7 +5,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::lease::Time;
 
-/// The start of the elapsed time on systems that have no clock for the time since boot.
+/// The start of elapsed time on systems that have no clock for the time since boot.
 static START: OnceLock<Instant> = OnceLock::new();
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -42,7 +42,7 @@ impl Time for Clocks {
 /// Returns a random number from the operating system, so that forked or restored processes get different
 /// numbers.
 pub(crate) fn random() -> u64 {
-    // This fails only if the system has no source of random numbers. Processes then still get different
+    // This fails only if the system has no source of random numbers. Even then, processes get different
     // numbers.
     getrandom::u64().unwrap_or_else(|_| {
         use std::hash::{BuildHasher as _, RandomState};

@@ -167,7 +167,7 @@ pub struct Facts {
     pub asynchronous_replicas: u64,
 }
 
-/// A store of records. Each call is one attempt. The keeper cancels an attempt that takes too long. After an
+/// A store of records. Each call is one attempt. The keeper cancels an attempt that takes too long. If an
 /// attempt fails or is cancelled, the keeper calls [`disconnect`](Self::disconnect) and tries again.
 ///
 /// A cancelled call may still take effect later, at most once. Only `write` creates tables or other
@@ -184,10 +184,10 @@ pub trait Store: Send + fmt::Debug {
     async fn read(&mut self, group: &Group, names: Option<&[&str]>) -> Result<Answer<Named>, StoreError>;
 
     /// Writes a record in one atomic step if the record has the expected version and the guard has its given
-    /// version. If the record already has the new version, this writes it again under the same guard, so that
-    /// the caller can repeat a write whose outcome is unknown. If too few replicas confirmed a write, the
-    /// caller repeats it until enough of them have, since a read that shows the write proves nothing about
-    /// the replicas.
+    /// version. If the record already has the new version, `write` writes it again under the same guard, so
+    /// that the caller can repeat a write whose outcome is unknown. If too few replicas confirmed a write,
+    /// the caller repeats it until enough of them have, since a read that shows the write proves nothing
+    /// about the replicas.
     async fn write(&mut self, write: &Write) -> Result<Answer<Outcome>, StoreError>;
 
     /// Reads the record with the same name in each of these groups, if it exists. The default implementation
@@ -217,9 +217,9 @@ pub trait Store: Send + fmt::Debug {
     }
 
     /// Adds to a record's number in one atomic step if the record has the given text, its number is at least
-    /// `floor`, and the sum is at most `limit`. If the record already has this call's version, the call adds
-    /// nothing and reports the earlier addition. The answer may contain the time of an earlier answer, since
-    /// no caller uses the time.
+    /// `floor`, and the sum is at most `limit`. If the record already has this call's version, `add` does not
+    /// add again, and reports the earlier addition. The answer may contain the time of an earlier answer,
+    /// since no caller uses the time.
     async fn add(&mut self, add: &Add) -> Result<Answer<Added>, StoreError> {
         for _ in 0..MAX_ADDS {
             let Answer { now_ms, incarnation, value } = self.read(&add.group, Some(&[&*add.name])).await?;
@@ -247,8 +247,7 @@ pub trait Store: Send + fmt::Debug {
         ))
     }
 
-    /// Lists the names of all groups of this kind in a namespace that have a record. The names are in any
-    /// order.
+    /// Lists the names of all groups of this kind in a namespace that have a record, in any order.
     async fn groups(&mut self, namespace: &str, kind: Kind) -> Result<Vec<String>, StoreError>;
 
     /// Returns the store's [`Facts`].

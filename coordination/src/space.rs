@@ -4,8 +4,8 @@ use core::fmt;
 
 use polyflake::Layout;
 
-/// A namespace, and the parameters that determine the form of an ID. In one space, two Snowflakes with the
-/// same node would generate equal IDs, so a store leases each node of a space to only one process at a time.
+/// A namespace, and the parameters that determine the form of an ID. Two Snowflakes with the same space and
+/// node would generate equal IDs, so a store leases each node of a space to only one process at a time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Space {
     /// The namespace in the store's address. It consists of letters, digits, `.`, `_` and `-`.
@@ -39,8 +39,8 @@ impl Space {
         }
     }
 
-    /// Returns the space for the leases of sequences. They generate no IDs, so one tick is 1 ms and there are
-    /// no layout fields.
+    /// Returns the space for the leases of sequences. Sequences generate no IDs, so this space needs no
+    /// layout.
     pub(crate) fn of_sequences(namespace: &str) -> Self {
         Self {
             namespace: namespace.into(),

@@ -1,4 +1,4 @@
-//! The types of a store that are not in [`records`](crate::records): listings, errors, and rows in other
+//! The types of stores that [`records`](crate::records) does not contain: listings, errors, and rows in other
 //! systems' tables.
 
 use core::fmt;
@@ -108,7 +108,7 @@ pub const LAST_NUMBER: u64 = i64::MAX as u64;
 /// A counter's record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CounterRecord {
-    /// The counter has handed out no number above this one. May be 0.
+    /// The counter has handed out no number above this one. It may be 0.
     pub last: u64,
     /// The version, which [`Rows::put_counter`] compares. It changes with each write, and is never a version
     /// that an earlier record with this name had. `None` if another system's table has no version.
@@ -122,7 +122,7 @@ pub struct CounterRecord {
 pub struct Place {
     /// The remainder, below `count`.
     pub index: u64,
-    /// The number of stores that the counter has: 1 to [`MAX_COUNT`](Self::MAX_COUNT). In tinyid's table,
+    /// The number of stores that hold the counter: 1 to [`MAX_COUNT`](Self::MAX_COUNT). In tinyid's table,
     /// this is `delta`.
     pub count: u64,
 }
@@ -138,14 +138,14 @@ impl Place {
 /// A request for numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Reserve {
-    /// The number of numbers to reserve: 1 to [`MAX_COUNT`](Self::MAX_COUNT).
+    /// The count of numbers to reserve: 1 to [`MAX_COUNT`](Self::MAX_COUNT).
     pub count: u64,
     /// The numbers that belong to this store. A row in another system's table has its own place.
     pub place: Place,
     /// The highest number that this process received from the counter, or 0. A lower number in the record
     /// shows that the store has lost writes.
     pub seen: u64,
-    /// If true, takes at most `count` numbers, even if the row in another system's table has a larger step.
+    /// True to take at most `count` numbers, even if the row in another system's table has a larger step.
     pub is_exact: bool,
 }
 
@@ -182,7 +182,7 @@ pub struct Numbers {
 /// takes too long.
 ///
 /// A cancelled call may still take effect later. For this reason, each change is a compare-and-set, or only
-/// skips numbers if the caller does not see its effect.
+/// skips numbers if its reply is lost.
 #[async_trait(?Send)]
 pub trait Rows: Send + fmt::Debug {
     /// Takes numbers from a row in one atomic step. It takes the `count` lowest numbers of the

@@ -100,7 +100,7 @@ fn make(address: &Address) -> Result<Box<dyn records::Store>, StoreError> {
 ///
 /// # Errors
 ///
-/// If there are no statements, returns the reason: the store has no tables, the store is not built in, or no
+/// Returns the reason why there are no statements: the store has no tables, the store is not built in, or no
 /// address accepts this schema name.
 pub fn schema(scheme: Scheme, schema_name: Option<&str>) -> Result<(String, String), String> {
     let name = schema_name.map(crate::url::schema_name).transpose()?;

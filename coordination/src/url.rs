@@ -301,8 +301,8 @@ impl Address {
         Duration::from_millis((self.ttl_ms / 6).min(5000))
     }
 
-    /// Compares two addresses that lead to one store. Two users of a lease or a counter must have the same
-    /// values of the parameters that a promise depends on. If these values differ, returns a text that shows
+    /// Compares two addresses that lead to one store. Promises depend on some parameters, and two users of a
+    /// lease or a counter must set them to the same values. If the values differ, returns a text that shows
     /// both.
     pub(crate) fn other_promises(&self, other: &Self) -> Option<String> {
         let text = |it: &Self| {
@@ -324,7 +324,7 @@ impl Address {
         self.scheme
     }
 
-    /// Returns true if the scheme asks for TLS. (For SQL stores, the query asks for TLS.)
+    /// Returns true if the scheme asks for TLS. (SQL addresses ask for TLS in the query.)
     pub const fn is_tls(&self) -> bool {
         self.is_tls
     }
@@ -395,8 +395,8 @@ impl Address {
         url
     }
 
-    /// Returns a key that is equal for two addresses that can share a connection, because they lead to the
-    /// same store as the same user. Of Polyflake's parameters, the key includes only `schema_name`.
+    /// Returns a key that is equal for two addresses if they can share a connection. Such addresses lead to
+    /// the same store as the same user. Of Polyflake's parameters, the key includes only `schema_name`.
     pub fn key(&self) -> String {
         let mut hosts = self.hosts.clone();
         hosts.sort();

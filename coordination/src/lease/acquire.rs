@@ -1,5 +1,5 @@
-//! Acquires a lease in four steps. The process reads the records, writes the space's head if the head is
-//! missing or belongs to another store, chooses a node, and writes the node's record.
+//! Acquires a lease in four steps: reads the records, writes the space's head if it is missing or belongs to
+//! another store, chooses a node, and writes the node's record.
 
 use std::collections::HashSet;
 
@@ -11,8 +11,8 @@ use super::{
 /// The number of nodes that an acquisition reads first. If none of them is free, it reads all nodes.
 const SAMPLE: usize = 16;
 
-/// The number of never-used nodes, lowest first, among which an acquisition chooses at random. Processes that
-/// start together then do not all choose the same node.
+/// An acquisition chooses at random among this many never-used nodes, lowest first, so that processes that
+/// start together do not all choose the same node.
 const NEVER_USED: usize = 64;
 
 /// An acquisition in progress. It may take several attempts, since it repeats a write with an unknown outcome

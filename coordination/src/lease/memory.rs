@@ -7,7 +7,7 @@ use super::{Facts, Head, Node, Received, Reply, Request, Time};
 /// The contents of a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Memory {
-    /// The incarnation. Each change in which the store loses nothing appends a `*`.
+    /// The incarnation. A change in which the store loses nothing appends a `*`.
     pub(crate) incarnation: String,
     pub(crate) head: Option<Head>,
     pub(crate) nodes: BTreeMap<u64, Node>,
@@ -64,7 +64,7 @@ impl Memory {
         }
     }
 
-    /// Answers a machine that has these clocks, at a given time of the store.
+    /// Answers a request from a machine with these clocks, at a given store time.
     pub(crate) fn receive(
         &mut self,
         request: &Request,

@@ -602,7 +602,7 @@ impl Model {
         }
     }
 
-    /// Returns how much later than its real expiry the process believes its lease to expire.
+    /// Returns how much later than its real expiry the process assumes that its lease expires.
     fn longer(&self, held: &Held) -> u64 {
         match self.without {
             Without::RejoiningInTime => 1000,

@@ -20,8 +20,7 @@ pub(crate) enum Renewed {
 /// A renewal in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Renewal {
-    /// True if the request is as fresh as possible. A repeated write is not fresh, nor is a write from before
-    /// a pause.
+    /// True if the request is as fresh as possible: neither a repeated write nor a write from before a pause.
     is_fresh: bool,
     pub(super) requests: u32,
 }
@@ -174,9 +173,9 @@ impl Renewal {
     }
 }
 
-/// Returns true if the lease continues under this head. This is the case if the store has lost nothing since
-/// the last write. It is also the case if the lease had certainly not expired when the store answered,
-/// because no process whose record is lost can then have had the node in the meantime.
+/// Returns true if the lease continues under this head. Either the store has lost nothing since the last
+/// write, or the lease had certainly not expired when the store answered. In the second case, no process
+/// whose record is lost can have had the node in the meantime.
 fn may_go_on(held: &Held, received: &Received, head: &Head, is_as_written: bool) -> bool {
     let before = &held.known.head;
     if is_as_written && head.fence == before.fence {

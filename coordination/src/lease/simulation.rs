@@ -403,7 +403,7 @@ impl Time for Handle {
 
     fn elapsed_ms(&self) -> u64 {
         let world = self.world();
-        // The clock excludes an uncounted pause as soon as the pause begins. Otherwise it might go back.
+        // The clock stands still from the start of an uncounted pause. Otherwise it might go back.
         world.now.saturating_sub(world.processes[self.process].missed_ms)
     }
 }

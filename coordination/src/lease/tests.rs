@@ -314,7 +314,8 @@ fn a_holder_with_a_larger_lead_uses_the_spaces_and_says_so() {
     assert_eq!(bench.head().lead_ms, 31_000);
 }
 
-/// Once a process had used a space with ttl=1h, every later holder with a TTL of 3 s reserved an hour, too.
+/// After a process had used a space with ttl=1h, every later holder with a TTL of 3 s once reserved an hour,
+/// too.
 #[test]
 fn a_holder_with_a_smaller_lead_uses_its_own() {
     let mut bench = Bench::new();
@@ -536,7 +537,7 @@ fn a_renewal_moves_bound_and_expiry() {
     assert_eq!(held.reserved_until, NOW + 41_001);
 }
 
-/// A holder relies on the last expiry that it read. When a renewal moved the expiry back, another process
+/// A holder relies on the last expiry that it read. A renewal once moved the expiry back, and another process
 /// could acquire the node too early.
 #[test]
 fn a_renewal_never_moves_the_expiry_back() {
@@ -547,7 +548,7 @@ fn a_renewal_never_moves_the_expiry_back() {
     bench.local_ahead_ms = 0;
     assert_eq!(bench.store.nodes[&0].expires_ms, NOW + 30_000);
     assert!(matches!(bench.acquire(NOW + 31_000), Err(Refusal::NoneFree { .. })));
-    // A store's clock that is behind does not make a renewal move the expiry back, either.
+    // The expiry does not move back either if the store's clock is behind.
     bench.store_ahead_ms = -1500;
     assert!(matches!(bench.renew(&mut held, NOW + 1200), Ok(Renewed::Extended { .. })));
     assert_eq!((held.expires_ms, held.is_alone_for_ms()), (NOW + 30_000, 27_800));
@@ -701,7 +702,7 @@ fn after_a_loss_only_those_who_surely_have_not_expired_renew() {
     }
 }
 
-/// With a store that counts whole seconds, a holder could renew an expired lease after a loss.
+/// With a store that counts whole seconds, a holder could once renew an expired lease after a loss.
 #[test]
 fn a_coarse_clock_is_allowed_for() {
     let mut bench = Bench::new().of_one();

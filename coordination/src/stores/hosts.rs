@@ -13,7 +13,7 @@ use crate::url::Address;
 /// of an idle counter.
 const LEAST_PAUSE_MS: u64 = 4_000;
 
-/// The hosts of an address. Attempts take turns in where they start.
+/// The hosts of an address. Each attempt may start at another host.
 #[derive(Debug)]
 pub(super) struct Hosts {
     address: Address,

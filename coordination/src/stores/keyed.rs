@@ -6,8 +6,8 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 
 use crate::records::{Add, Added, Outcome, Record, Write};
 
-/// The characters that need an escape: a znode's name cannot contain them, they separate the parts of a key,
-/// or shells treat them specially.
+/// The characters to escape. A znode's name cannot contain them, they separate the parts of a key, or shells
+/// treat them specially.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'/').add(b'%').add(b' ').add(b'"').add(b'\'').add(b'\\');
 
 /// Escapes a name, so that it can be one part of a key. A part must not be `.` or `..`.

@@ -25,13 +25,13 @@ use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Rows, Schema, 
 use crate::url::Address;
 
 /// The statements that prepare each session. The client sends the last statement first. Turning `autocommit`
-/// on again ends a transaction that `init_connect` began and that nobody would commit. The isolation level
-/// applies to the transactions after that. The server can also log changes at this level as statements. Times
-/// are in UTC, since other time zones repeat an hour. A value that does not fit is an error, and the server
-/// does not cut it. An engine that the server lacks is an error, too. A `ROLLBACK` does not begin another
-/// transaction, which nobody would commit. The server leaves out no rows, and refuses no statement because of
-/// the number of rows that the statement may examine. No session ends between two renewals. A statement waits
-/// a second for a row or table lock.
+/// off and on ends a transaction that `init_connect` began and that nobody would commit. The isolation level
+/// applies to the transactions after that. At this level, the server can also log changes as statements.
+/// Times are in UTC, since other time zones repeat an hour. If a value does not fit, the server returns an
+/// error and does not cut the value. If it lacks an engine, it returns an error, too. A `ROLLBACK` does not
+/// begin another transaction, which nobody would commit. The server leaves out no rows, and refuses no
+/// statement because of the number of rows that the statement may examine. No session ends between two
+/// renewals. A statement waits a second for a row or table lock.
 const SETUP: [&str; 2] = [
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE",
     "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 0, \
@@ -143,7 +143,7 @@ impl MysqlStore {
         let timeout = opts.wait_timeout().or(Some(28_800));
         let opts = OptsBuilder::from_opts(opts)
             .ssl_opts::<Option<SslOpts>>(tls)
-            // Count rows that a statement writes unchanged, too.
+            // Count a row even if a statement writes it unchanged.
             .client_found_rows(true)
             // Otherwise the client would connect twice, as a user that the address does not name.
             .prefer_socket(false)
@@ -208,8 +208,8 @@ impl MysqlStore {
         Ok(())
     }
 
-    /// Makes one attempt. If an attempt on a connection fails or is dropped, the connection is not used
-    /// again. After a mere conflict with others' changes, the call is retried at once.
+    /// Makes one attempt. If an attempt fails or is dropped, its connection is not used again. After a mere
+    /// conflict with others' changes, the call is retried at once.
     async fn call<T>(&mut self, run: impl AsyncFn(&mut Open) -> Result<T, Fault>) -> Result<T, StoreError> {
         self.make_ready().await?;
         let Some(open) = self.open.as_mut() else { return Err(StoreError::Unreachable(self.at.clone())) };
@@ -257,8 +257,8 @@ async fn connect(opts: Opts, is_durability_none: bool, has_records: bool) -> Res
     Ok(open)
 }
 
-/// Returns true if others changed the same rows, or if this connection was part of a deadlock. In both cases,
-/// nothing is wrong with the server. (MariaDB reports 1020 if a snapshot is older than a row. 1205 is not a
+/// Returns true if others changed the same rows, or if this connection was part of a deadlock. Nothing is
+/// wrong with the server then. (MariaDB reports 1020 if a snapshot is older than a row. 1205 is not a
 /// conflict here, since it means that the call has already waited too long for a lock.)
 fn is_contention(error: &Error) -> bool {
     matches!(error, Error::Server(ServerError { code, state, .. }) if matches!(code, 1020 | 1213) || state == "40001")
@@ -362,7 +362,7 @@ impl counters::Client for Open {
         }
     }
 
-    /// Changes a row. The server returns the number in the field for the number of a new row.
+    /// Changes a row. The server returns the number in the field for a new row's ID.
     async fn number(
         &mut self,
         statement: &str,

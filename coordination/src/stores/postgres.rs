@@ -1,8 +1,8 @@
 //! PostgreSQL 12 and later, even behind a pooler that uses another connection for each transaction.
 //!
 //! Each statement is unnamed and complete in one message, and no statement changes the session's settings.
-//! There is one exception. If the server itself answers, and no pooler, the server keeps the statement that
-//! adds to a counter, because parsing and planning that statement takes several times as long as running it.
+//! The statement that adds to a counter is an exception. If no pooler is in between, the server keeps this
+//! statement, because parsing and planning it takes several times as long as running it.
 
 mod cancel;
 mod names;
@@ -324,8 +324,8 @@ impl PostgresStore {
         }
     }
 
-    /// Makes one attempt. If an attempt on a connection fails or is dropped, the connection is not used
-    /// again. After a mere conflict with others' changes, the call is retried at once.
+    /// Makes one attempt. If an attempt fails or is dropped, its connection is not used again. After a mere
+    /// conflict with others' changes, the call is retried at once.
     async fn call<T>(
         &mut self,
         table: Schema,
@@ -396,8 +396,8 @@ async fn connect(
     Err(none_of(failures))
 }
 
-/// Returns true if others changed the same rows, or if this connection was part of a deadlock. In both cases,
-/// nothing is wrong with the server.
+/// Returns true if others changed the same rows, or if this connection was part of a deadlock. Nothing is
+/// wrong with the server then.
 fn is_contention(error: &tokio_postgres::Error) -> bool {
     [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED]
         .iter()

@@ -123,7 +123,7 @@ impl RedisStore {
     /// Returns true if the server may recover without a change on this side, and a message that helps the
     /// user to solve the problem.
     fn judge(&self, error: &RedisError, is_new: bool) -> (bool, String) {
-        // The first command that failed shows the reason. The other commands failed because of it.
+        // The first command that failed shows the reason. The other failures follow from it.
         let server = error.clone().into_server_errors().and_then(|it| it.first().map(|it| it.1.clone()));
         let (code, detail) = server.as_ref().map_or((None, None), |it| (Some(it.code()), it.details()));
         let mut text = match (code, detail) {

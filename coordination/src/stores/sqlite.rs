@@ -28,8 +28,8 @@ const BUSY: Duration = Duration::from_millis(10);
 const PAUSE: Duration = Duration::from_millis(2);
 const JITTER_US: u32 = 10_000;
 
-/// A file that processes on one host share. The store's time is the host's clock, and its incarnation is the
-/// identity of the file.
+/// A file that the processes on one host share. The store's time is the host's clock, and its incarnation is
+/// the identity of the file.
 #[derive(Debug)]
 pub struct SqliteStore {
     path: PathBuf,
@@ -94,7 +94,7 @@ impl SqliteStore {
         Self { path, attempt: ATTEMPT }
     }
 
-    /// Sets how long an attempt takes. After that, the caller drops it.
+    /// Sets the time after which the caller drops an attempt.
     #[must_use]
     pub const fn within(mut self, attempt: Duration) -> Self {
         self.attempt = attempt;
@@ -161,8 +161,8 @@ impl Open {
         let file = Identity::of(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
-        // SQLite would still read the file. It would create its shared memory with the mode of the file, so
-        // nobody could write to that memory even after somebody corrects the file's mode.
+        // SQLite would still read the file. But its shared memory gets the mode of the file, so nobody could
+        // write to that memory after somebody restores the file's mode.
         if connection.is_readonly("main")? {
             let text = format!(
                 "{}: this process may not write to the file: see its owner and modes",
@@ -303,7 +303,7 @@ fn explain(path: &Path, fault: Fault) -> StoreError {
                 StoreError::Unreachable(format!("{path}: the database is locked"))
             }
             Some(ErrorCode::DiskFull) => StoreError::Unreachable(format!("{path}: the disk is full")),
-            // This error does not tell what was wrong with the shared memory next to the file.
+            // This error does not tell what was wrong with the file for shared memory.
             _ if is_without_room(&error) => {
                 StoreError::Unreachable(format!("{path}: {error}: the disk is full, or takes no writes"))
             }

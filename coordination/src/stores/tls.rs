@@ -1,4 +1,4 @@
-//! Checks certificates, at the levels that PostgreSQL's own clients offer.
+//! Checks certificates at the levels that PostgreSQL's own clients offer.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-/// The strictness of the check of a server's certificate.
+/// The level of the certificate check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Check {
     /// The certificate is not checked. TLS then only protects against eavesdropping.

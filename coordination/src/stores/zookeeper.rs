@@ -5,10 +5,10 @@
 //! expired lease looks the same in every store. The time is the leader's time, in the `mtime` of the znode
 //! that was written.
 //!
-//! A server may return old data. For this reason, each answer is based on reads that follow a write on the
-//! same session, to `/polyflake` itself. This write returns the time. A majority has the write, so the
+//! A server may return old data. For this reason, each answer is based on reads that follow a write to
+//! `/polyflake` itself on the same session. The write returns the time. A majority has the write, so the
 //! session then reads data that is at least as new. The server carries out the reads in order, with the guard
-//! first, but not at one instant. If a record changes after the read, the transaction that would change it
+//! first, but not at one instant. If a record changes after a read, the transaction that would change it
 //! detects this.
 
 mod client;

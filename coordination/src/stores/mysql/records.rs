@@ -43,8 +43,8 @@ pub(super) struct Ready {
     pub(super) facts: Facts,
     /// An expression for the server's incarnation.
     incarnation: &'static str,
-    /// The incarnation of the server that answered the last read. Changes return nothing but a number, so
-    /// each change has the condition that this server carries it out.
+    /// The incarnation of the server that answered the last read. A change returns only a number, so each
+    /// change has a condition that lets only this server carry it out.
     seen: String,
     /// The value of [`IN_SESSION`] on that server, if the session has set it. Only MariaDB needs it.
     in_session: Option<String>,
@@ -345,8 +345,8 @@ impl Client for Open {
         rows.iter().map(row).collect()
     }
 
-    /// Changes a row. The server returns the time or the sum in the field for the number of a new row. With a
-    /// sum, the time is the time of the last read.
+    /// Changes a row. The server returns the time or the sum in the field for a new row's ID. If it returns a
+    /// sum, the time is that of the last read.
     async fn change(
         &mut self,
         statement: &str,

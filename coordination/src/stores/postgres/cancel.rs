@@ -104,8 +104,8 @@ pub(super) async fn process_of(token: &CancelToken) -> Option<i32> {
     Some(i32::from_be_bytes([*a, *b, *c, *d]))
 }
 
-/// A stream that keeps the bytes that the client writes, and sends them to nobody. It answers a request for
-/// TLS with yes.
+/// A stream that keeps the bytes that the client writes, and sends them to nobody. If the client requests
+/// TLS, the stream accepts.
 struct Kept(Vec<u8>);
 
 impl AsyncRead for Kept {

@@ -60,7 +60,7 @@ const SETUP: &str =
 
 /// Returns [`DDL`] and [`GRANTS`] for a schema.
 pub(in crate::stores) fn schema(name: &str) -> (String, String) {
-    // Quote the name as statements do. Quoted names differ in upper and lower case.
+    // Quote the name as statements do. Quoted names are case-sensitive.
     let named = if name == PUBLIC { name.to_owned() } else { format!("\"{name}\"") };
     (DDL.replace(PUBLIC, &named), GRANTS.replace(PUBLIC, &named))
 }

@@ -71,8 +71,8 @@ impl RedisStore {
         }
     }
 
-    /// Returns the existing connection. If nobody has used the connection for longer than the time between
-    /// renewals, it may have died without notice, so this returns `None`.
+    /// Returns the existing connection. If it was idle for longer than the time between renewals, it may have
+    /// died without notice, so it must answer a probe first.
     async fn kept(&mut self, key: &str) -> Option<Connection> {
         let mut connection = self.connection.take()?;
         let home = connection.home(key);

@@ -66,8 +66,8 @@ impl RedisStore {
 }
 
 /// Parses a line of CLUSTER NODES: `ID HOST:PORT@BUS,NAME FLAGS MASTER PING PONG EPOCH LINK SLOTS`. A master
-/// without slots has no keys. A failed master with slots is included, since a list without its keys would be
-/// wrong.
+/// without slots has no keys. A failed master with slots is included, since the list would be wrong without
+/// its keys.
 fn master(line: &str, answering: &Place) -> Option<Place> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let &[_, place, flags, _, _, _, _, _, _, ..] = &*words else { return None };

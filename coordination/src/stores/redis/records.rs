@@ -378,9 +378,9 @@ impl Store for RedisStore {
         Facts { granularity_ms: 1, can_forget: true, asynchronous_replicas: self.replicas }
     }
 
-    /// When the first replica of a server connects, the server takes another replication ID and has no second
-    /// one. A server that was a replica itself, and lost its master's writes, does the same some time after
-    /// it took over. The amount of data that a server received as a replica distinguishes the two cases.
+    /// When a server's first replica connects, the server takes another replication ID and has no second one.
+    /// A server that was a replica itself and lost its master's writes does the same, some time after it took
+    /// over. The amount of data that a server received as a replica distinguishes the two cases.
     fn has_kept_all(&self, before: &str, now: &str) -> bool {
         let run = |it: &str| it.split_once('/').map(|(run, _)| run.to_owned()).filter(|it| !it.is_empty());
         let is_first = self.first_masters.iter().any(|it| it == now);

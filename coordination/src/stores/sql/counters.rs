@@ -286,8 +286,9 @@ impl Others {
     }
 
     /// Reserves numbers. One statement moves the bound ahead from its current value, so no lock is held
-    /// between two statements, and other clients' speed does not matter. If the table has a version, the
-    /// version must be the one that was read, because no answer could return the new one.
+    /// between two statements, and the call succeeds no matter how fast others are. If the table has a
+    /// version, the row must still have the version that was read, because no answer could return another
+    /// version.
     async fn reserve<C: Client>(&self, client: &mut C, reserve: &Reserve) -> Result<Reserved, C::Fault> {
         for _ in 0..MOST_TRIES {
             let Some(row) = self.row(client).await? else { return Ok(Reserved::Found(None)) };
