@@ -291,8 +291,7 @@ impl Admin {
         })?;
         names.sort();
         let mut all = Vec::with_capacity(names.len());
-        // Read one counter at a time: reading all of them in one attempt might take longer than an attempt
-        // may.
+        // Read one counter at a time: reading all of them might take longer than an attempt is allowed to.
         for name in names {
             let counter = CounterName { namespace: namespace.clone(), name, schema };
             let found =

@@ -26,8 +26,8 @@ use options::invalid;
 use segments::Run;
 use shared::{Answer, Counts, Pending, Shared, Source, What, unavailable};
 
-/// Issues ascending numbers, each of them once: 1, 2, 3 and so on. Use them as order numbers, or as a table's
-/// keys. The counter fetches the numbers from a store in segments, so most of them need no round trip.
+/// A counter that issues each number once: 1, 2, 3 and so on. Use the numbers to number orders, or as a
+/// table's keys. The counter fetches numbers from a store in segments, so most calls need no round trip.
 ///
 /// ```no_run
 /// use polyflake_coordination::Counter;

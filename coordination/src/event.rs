@@ -24,7 +24,7 @@ pub enum Kind {
     Lost,
     /// The process leased another node to replace the node it lost.
     Replaced,
-    /// The node was given back.
+    /// The node was released.
     Released,
     /// The store did not answer. The process issues IDs up to the bound of its lease.
     StoreUnreachable,
@@ -38,8 +38,8 @@ pub enum Kind {
     /// A store returns no numbers for a counter, because the store lost writes or refuses, or because the
     /// counter has reached its end.
     CounterStopped,
-    /// A store lost track of numbers that this process had fetched, and gave them to other processes. This
-    /// process dropped the numbers it had not issued yet.
+    /// A store lost track of numbers that this process had fetched, so other processes may have fetched them
+    /// too. This process dropped the numbers it had not issued yet.
     NumbersMayRepeat,
     /// The store lost writes of a counter or of sequences. Processes move the counter above the numbers they
     /// have fetched. The owner of the sequences writes their bounds again.

@@ -169,8 +169,9 @@ impl Keeper {
     fn lease(&'static self, options: &Options, wanted: &LeaseTerms) -> Result<Leased, Error> {
         let address = Address::parse(&wanted.address).map_err(|why| invalid(&format!("lease: {why}")))?;
         let terms = terms(&address, wanted);
-        // Snowflakes share a lease only if their nodes and the layout's given fields are equal. All users of
-        // a space must also agree on the parameters that change the lease's promises.
+        // Snowflakes share a lease only if they may use the same nodes and set the layout's fields to the
+        // same values. All users of a space must also agree on the parameters that change the lease's
+        // promises.
         let key = address.key();
         let mut state = self.state();
         let is_of_space = |shared: &Shared| shared.key == key && shared.terms.space == terms.space;
@@ -211,7 +212,7 @@ impl Keeper {
                     shared.users.join();
                     return Ok(Arc::clone(shared));
                 }
-                // The counter is being given back.
+                // The keeper is releasing the counter.
                 Err(_) if shared.users.are_none() => {}
                 Err(other) => return Err(other),
             }
@@ -231,7 +232,7 @@ impl Keeper {
                     shared.users.join();
                     return Ok(Arc::clone(shared));
                 }
-                // The sequences are being given back.
+                // The keeper is releasing the sequences.
                 Err(_) if shared.users.are_none() => {}
                 Err(other) => return Err(other),
             }
@@ -301,8 +302,8 @@ impl Keeper {
 }
 
 impl State {
-    /// If nothing is left to keep, drops the sender, so that the thread ends once it has given everything
-    /// back. The last users get the thread's handle, so that they can wait for the thread to end.
+    /// If nothing is left to keep, drops the sender, so that the thread ends once it has released everything.
+    /// The last users get the thread's handle, so that they can wait for the thread to end.
     fn end_thread_after(&mut self, last: &Users) {
         if self.leases.is_empty() && self.counters.is_empty() && self.sequences.is_empty() {
             if let Some((_, thread)) = self.thread.take() {
@@ -375,7 +376,7 @@ fn run(keeper: &'static Keeper, mut receiver: UnboundedReceiver<New>) {
             }
         }
     }));
-    // Wait for the tasks that are still giving their nodes back.
+    // Wait for the tasks that are still releasing their nodes.
     runtime.block_on(tasks);
     // A host name's look-up may hang, so do not wait for it.
     runtime.shutdown_background();
@@ -497,7 +498,7 @@ enum Stage {
     Opening,
     Open,
     Failed(Error),
-    /// The lease was given back, or left to expire.
+    /// The lease was released, or will expire by itself.
     Over,
 }
 
@@ -528,7 +529,8 @@ impl Shared {
         }
     }
 
-    /// Returns a result once the lease has got a node, or cannot get one. Until then, returns `None`.
+    /// Returns a result once a node was leased, or the attempt to lease one has failed. Until then, returns
+    /// `None`.
     fn opened(&self) -> Option<Result<(), Error>> {
         match *self.stage.get() {
             Stage::Opening => None,

@@ -30,7 +30,7 @@ pub use options::SequencesOptions;
 use section::Section;
 use shared::{Counts, Lacks, Shared};
 
-/// Counts separately for each key: 1, 2, 3 and so on for `"alice"`, and the same for `"bob"`. Use it to
+/// A set of counters, one for each key: 1, 2, 3 and so on for `"alice"`, and the same for `"bob"`. Use it to
 /// number the messages in an inbox, or the versions of a document.
 ///
 /// ```no_run

@@ -1,4 +1,4 @@
-//! Counts the users of a lease or a counter. The keeper ends a lease or a counter that nobody uses.
+//! Counts the users of a lease or a counter. The keeper releases a lease or a counter that has no users.
 
 use core::time::Duration;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -63,25 +63,25 @@ impl Users {
         (present.count == 0).then(|| if present.is_closed { Duration::ZERO } else { left() })
     }
 
-    /// Returns true if the lease or counter may be given back: nobody uses it, and the last user closed it,
-    /// or left long enough ago.
+    /// Returns true if the lease or counter may be released: it has no users, and the last user closed it or
+    /// left long enough ago.
     pub(crate) fn are_gone(&self) -> bool {
         self.kept_for().is_some_and(|kept| kept.is_zero())
     }
 
-    /// Records that the lease or counter was given back, or was abandoned.
+    /// Records that the lease or counter was released or abandoned.
     pub(crate) fn end(&self) {
         lock(&self.present).is_over = true;
         self.over.notify_all();
     }
 
-    /// Stores the keeper's thread, which ends once this lease or counter is given back.
+    /// Stores the keeper's thread, which ends once this lease or counter is released.
     pub(crate) fn keep_thread(&self, thread: Option<JoinHandle<()>>) {
         *lock(&self.thread) = thread;
     }
 
-    /// Waits until the lease or counter is given back, for at most `longest`. Call this after the last user
-    /// has closed it.
+    /// Waits until the lease or counter is released, for at most `longest`. Call this after the last user has
+    /// closed it.
     pub(crate) fn wait_until_over(&self, longest: Duration) {
         let deadline = Instant::now() + longest;
         let mut present = lock(&self.present);

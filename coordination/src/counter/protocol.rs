@@ -101,8 +101,8 @@ pub(crate) enum Refusal {
     NotThere,
     /// The store lost writes. This process may turn the record over in `in_ms`.
     Lost { in_ms: u64 },
-    /// The store lost writes, and the address forbids to continue automatically. An operator must raise the
-    /// counter.
+    /// The store lost writes, and the address does not allow numbers to continue automatically. An operator
+    /// must raise the counter.
     RefusedAfterLoss,
     /// Too few numbers are left before the counter's end.
     End,

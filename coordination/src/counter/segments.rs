@@ -8,7 +8,7 @@
 //! A call that takes several numbers moves the cursor by compare-and-swap, which fails if another call has
 //! moved it. A call that takes one number adds to the cursor without reading it first, so the cache line
 //! moves between threads once per number, and no thread has to retry. The call finds the present segment in
-//! [`known`](Segments::known), and learns from the cursor's old value what it has claimed:
+//! [`known`](Segments::known). The cursor's old value determines the result of the claim:
 //!
 //! - A number in that segment.
 //! - Nothing, because the segment has no more numbers. The call then marks the segment as used up in `known`,
@@ -73,7 +73,7 @@ struct Place {
     ask_at: AtomicU64,
 }
 
-/// The result of a claim in a later segment than the caller knew.
+/// The result of a claim that turned out to be in a later segment.
 enum Claimed {
     /// A number, and whether to request the next segment now.
     Number(u64, bool),
@@ -215,7 +215,7 @@ impl Segments {
         }
     }
 
-    /// Resolves a claim in a later segment than the caller knew.
+    /// Resolves a claim that turned out to be in a later segment.
     fn look_at(&self, claimed: u64) -> Claimed {
         let (serial, taken) = split(claimed);
         let place = self.place(serial);
@@ -330,8 +330,8 @@ impl Segments {
             && taken >= self.place(serial).ask_at.load(Ordering::Relaxed)
     }
 
-    /// Returns the count of claims that were given up, each by a thread that was held up while other threads
-    /// used up its segment. At most that many numbers were lost.
+    /// Returns the count of claims that threads gave up because other threads used up the segment in the
+    /// meantime. No more numbers than that were lost.
     pub(crate) fn given_up(&self) -> u64 {
         self.given_up.load(Ordering::Relaxed)
     }
@@ -466,7 +466,7 @@ mod tests {
         assert_eq!(taken(&segments, 1), Some(run(5, 1, 1)));
         segments.install(run(100, 7, 2));
         assert_eq!(segments.left(), 4);
-        // The call gets only what is left in the present segment.
+        // The call gets only the rest of the present segment.
         assert_eq!(taken(&segments, 9), Some(run(6, 1, 2)));
         assert_eq!((segments.left(), segments.wants_more()), (2, false));
         assert_eq!(taken(&segments, 1), Some(run(100, 7, 1)));
@@ -590,7 +590,7 @@ mod tests {
         segments.install(run(101, 2, 10));
         assert_eq!(segments.take_run(11), None);
         assert_eq!(segments.take_run(4), Some((run(3, 2, 4), 0)));
-        // The present segment has too few numbers, so its rest is skipped.
+        // The present segment has too few numbers, so the call skips them.
         assert_eq!(segments.take_run(6), Some((run(101, 2, 6), 5)));
         assert_eq!(segments.take_run(4), Some((run(113, 2, 4), 0)));
         assert_eq!((segments.take_run(1), segments.left()), (None, 0));
@@ -640,7 +640,7 @@ mod tests {
             if at % 2 == 0 {
                 assert_eq!(taken(&segments, 9), Some(Run { first: 2 + 2 * at, ..next(1) }));
             } else {
-                // The present segment has too few numbers for the run.
+                // The present segment has too few numbers, so the call skips them.
                 assert_eq!(segments.take_run(2), Some((run(3 + 2 * at, 1, 2), 1)));
                 assert_eq!(segments.end().left, 0);
                 segments.install(run(3 + 2 * at, 1, 2));

@@ -383,8 +383,8 @@ impl Shared {
                 return Some(Err(error));
             }
         }
-        // Skip a store that refuses, like a store that is down. A new counter must first reach all its
-        // stores, so until then none of them is open.
+        // Skip a store that refuses, like a store that is down. A new counter needs an answer from every
+        // store before any of them is open.
         let mut open = state.sources.iter().filter(|source| source.final_trouble().is_none());
         if open.any(|source| source.is_open) {
             return Some(Ok(()));

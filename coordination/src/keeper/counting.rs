@@ -155,13 +155,13 @@ impl Task {
         shared.end(self.at);
     }
 
-    /// Returns true if the task must end, because the counter has failed or nobody uses it any more.
+    /// Returns true if the task must end, because the counter has failed or has no users any more.
     fn is_over(&self) -> bool {
         self.shared.has_failed()
             || (self.shared.users.are_gone() && self.keeper.forget_counter(&self.shared, false))
     }
 
-    /// Waits until a call wakes the task, a request is due, or the counter must be given back.
+    /// Waits until a call wakes the task, a request is due, or the counter must be released.
     async fn pause(&self, source: &Source, wants_more: bool) {
         let next = self.next_look().into_iter().chain(wants_more.then(|| self.pace.next())).min();
         let next = next.map_or(IDLE, |next| next.saturating_duration_since(Instant::now()));
@@ -282,8 +282,8 @@ impl Task {
         }
     }
 
-    /// With a step of 1, sends one request for all waiting calls, so that no call waits for the round trips
-    /// of others.
+    /// With a step of 1, sends one request for all waiting calls, so that a call does not wait for other
+    /// calls' round trips.
     async fn answer_together(&mut self, source: &Source, request: Request, wanted: u64) {
         let (mut requests, mut count) = (vec![(request, wanted)], wanted);
         while let Some((request, wanted)) = self.shared.next_run_of(self.at, Reserve::MAX_COUNT - count) {
@@ -348,7 +348,8 @@ impl Task {
             }
         };
         if matches!(answer, Ok(Answer::Done(_))) && !request.is_waited_for() {
-            // The call has given up and does not get this answer, so a repeated call must write again.
+            // The call has timed out and does not get this answer. If the program repeats the call, it must
+            // write again.
             self.shared.is_unsure.store(true, Ordering::Relaxed);
         }
         // Even if too few numbers are left for a block, there may be enough for the next segment.

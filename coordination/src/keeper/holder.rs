@@ -1,5 +1,5 @@
-//! Holds one lease, for Snowflakes or for sequences: acquires it, renews it, gives it back, and reports why
-//! any of this fails.
+//! Holds one lease, for Snowflakes or for sequences. A [`Holder`] acquires, renews and releases the lease,
+//! and logs the reason if one of these fails.
 
 use core::time::Duration;
 use std::time::Instant;
@@ -116,9 +116,9 @@ impl Holder {
         }
     }
 
-    /// Gives the lease back. If `held` is `None` and the outcome of the last acquisition is unknown, frees
-    /// the node it asked for, since another process may want the node. `issued_until` is the tick up to which
-    /// the lease was used, or `None` for its first tick.
+    /// Releases the lease. If `held` is `None` and the outcome of the last acquisition is unknown, frees the
+    /// node that the process tried to acquire, since another process may want it. `issued_until` is the tick
+    /// up to which the lease was used, or `None` for its first tick.
     pub(super) async fn give_back(&mut self, held: Option<Held>, issued_until: Option<u64>) {
         let Some(held) = held.or_else(|| self.acquisition.unclear()) else { return };
         let (node, issued_until) = (held.node, issued_until.unwrap_or(held.start));

@@ -64,8 +64,7 @@ impl Pace {
         self.failed_for(Duration::MAX);
     }
 
-    /// Like [`failed`](Self::failed), but for a failure whose cause is over after the time `known`, if not
-    /// before.
+    /// Like [`failed`](Self::failed), but for a problem that will be over within the time `known`.
     pub(super) fn failed_for(&mut self, known: Duration) {
         let most = FIRST.saturating_mul(1 << self.failures.min(16)).min(self.longest);
         self.failures = self.failures.saturating_add(1);

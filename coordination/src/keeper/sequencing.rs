@@ -1,5 +1,5 @@
-//! The keeper's work for sequences: it holds their lease, and moves their sections' bounds before they are
-//! reached. The lease and the bounds are records in one group.
+//! The keeper's work for sequences: it holds their lease, and moves each section's bound before the section
+//! reaches it. The lease and the bounds are records in one group.
 
 use core::time::Duration;
 use std::rc::Rc;
@@ -106,8 +106,8 @@ impl Task {
             if self.is_loaded {
                 break Ok(());
             }
-            // Keep trying, since another process may give its lease back within `wait`. Give up if a fence
-            // ends after that.
+            // Keep trying, since another process may release its lease within `wait`. Give up if a fence ends
+            // after that.
             match trouble {
                 Some((trouble, is_hopeless))
                     if is_hopeless
@@ -139,7 +139,7 @@ impl Task {
         self.shared.users.end();
     }
 
-    /// Waits until a request is due, a call wakes the task, or the sequences must be given back.
+    /// Waits until a request is due, a call wakes the task, or the sequences must be released.
     async fn pause(&self, deadline: Option<Instant>) {
         let next = self.holder.pace.next();
         let next = if self.wants_bounds() { next.min(self.bounds_pace.next()) } else { next };
@@ -376,7 +376,7 @@ impl Task {
         trouble
     }
 
-    /// Writes how far each section has counted, and gives the lease back. If the store does not receive these
+    /// Writes how far each section has counted, and releases the lease. If the store does not receive these
     /// writes, the next owner skips numbers, and the lease expires.
     async fn give_back(&mut self) {
         let given = self.shared.end();

@@ -36,7 +36,7 @@ pub(super) struct Task {
 /// A node that this process holds.
 struct Holding {
     held: Held,
-    /// Whether the node's first tick has come, so that the node issues IDs.
+    /// Whether the node's first tick has begun, so that this process issues IDs with the node.
     is_live: bool,
 }
 
@@ -102,7 +102,7 @@ impl Task {
         }
     }
 
-    /// Does what is due: sends a request to the store, starts to use a new node, or reports a loss.
+    /// Sends a request to the store if it is due, starts to use a new node, and reports a loss.
     async fn tend(&mut self) {
         if self.holder.pace.is_due() {
             self.ask().await;
@@ -152,7 +152,7 @@ impl Task {
         renewed.map(drop)
     }
 
-    /// Starts to issue IDs with the node, once the node's first tick has come.
+    /// Starts to issue IDs with the node, once the node's first tick has begun.
     fn begin(&mut self) {
         let Some(holding) = self.held.as_mut().filter(|holding| !holding.is_live) else { return };
         let Held { node, start, reserved_until, .. } = holding.held;
@@ -234,14 +234,14 @@ impl Task {
         }
     }
 
-    /// Stops issuing IDs, and gives the node back.
+    /// Stops issuing IDs, and releases the node.
     async fn give_back(&mut self) {
         let issued_until = self.lease.end();
         let held = self.held.take().map(|holding| holding.held);
         self.holder.give_back(held, Some(issued_until)).await;
     }
 
-    /// Returns the error for a leased node whose first tick has not come yet.
+    /// Returns the error for a leased node whose first tick has not begun yet.
     fn not_begun(&self) -> Error {
         let first = self.held.as_ref().map_or(0, |holding| holding.held.start);
         let in_ms = ms_until(self.shared.terms.space.start_ms(first)).as_millis();

@@ -41,7 +41,7 @@ pub(crate) type KeptAll<'a> = &'a dyn Fn(&str, &str) -> bool;
 /// A request to the store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Request {
-    /// Reads the records with these names, of which there are at most [`Record::MAX_NAMES`].
+    /// Reads the records with these names. There may be at most [`Record::MAX_NAMES`] names.
     Read(Group, Vec<String>),
     Write(Write),
 }
@@ -388,8 +388,8 @@ impl Bounds {
         }
     }
 
-    /// Prepares the last writes before the owner gives its lease back, which set the bounds to the sections'
-    /// highest numbers. Afterwards, keys do not get numbers.
+    /// Prepares the owner's last writes, which set each bound to the highest number in its section.
+    /// Afterwards, keys get no more numbers, and the owner can release its lease.
     pub(crate) fn give_back(&mut self, given: &[u64], random: Random<'_>) {
         self.has_ended = true;
         if !core::mem::take(&mut self.is_loaded) {
@@ -424,7 +424,7 @@ pub(crate) async fn go<F: From<StoreError> + From<Refusal>>(
                 let names: Vec<_> = names.iter().map(String::as_str).collect();
                 vec![store.read(group, Some(&names)).await?.map(Reply::Read)]
             }
-            // Send the writes that would follow together with this one.
+            // Send all pending writes together, not only this one.
             Request::Write(_) => {
                 let writes: Vec<_> = bounds.pending().collect();
                 let answers = store.write_each(&writes).await?;

@@ -53,7 +53,7 @@ fn place(hash: u64, secret: u64) -> u64 {
 
 impl Section {
     /// Returns the key's next number, or `None` if that would exceed the bound. The section keeps at most
-    /// `most` keys. If there is no room for a new key, evicts others.
+    /// `most` keys. If there is no room for a new key, evicts some of the others.
     #[inline]
     pub(super) fn next(&mut self, hash: u64, secret: u64, most: usize) -> Option<Given> {
         let place_of = |key: &Key| place(key.hash, secret);

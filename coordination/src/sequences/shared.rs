@@ -33,7 +33,7 @@ pub(crate) struct Shared {
     max_keys: u64,
     /// The largest number of keys in a section.
     most: usize,
-    /// The sections. Those in a shard share a lock.
+    /// The sections, grouped into shards. All sections in a shard share a lock.
     shards: Box<[Mutex<Box<[Section]>>]>,
     section_count: usize,
     per_shard: usize,
@@ -160,7 +160,7 @@ impl Shared {
         Err(Lacks::Lease)
     }
 
-    /// Takes back a failed call's numbers, except where another call got a later number of the same key.
+    /// Takes back a failed call's numbers, unless another call got a later number for the same key.
     #[cold]
     pub(super) fn take_back(&self, hashes: &[u64], numbers: &[u64]) {
         // Take back a key's last number first.

@@ -34,8 +34,8 @@ impl Source {
         let is_new = text.id != self.known.text.id;
         let is_under = text.complete && text.is_under(&received.incarnation, kept_all);
         let is_behind = record.number < self.highest || (!is_new && self.has_come_back(&text, received));
-        // Once other processes have continued with other numbers, this process must ignore the numbers that
-        // it saw from others before.
+        // If this process is late, other processes have already continued with higher numbers, so `reach`
+        // starts over from the record.
         self.reach = if is_late { record.number.max(self.highest) } else { self.reach.max(record.number) };
         let wanted = if is_under || is_late { self.highest } else { self.reach };
         self.known =

@@ -5,8 +5,8 @@
 //! count as used as soon as a process has fetched them. The store may carry out a request at any time after
 //! the process decides to send it, even if the process has given up on the request or has ended. If a process
 //! was cut off for too long, or has ended, other processes may be given its numbers too. But once such a
-//! process receives an answer, it does not issue these numbers itself, unless a second loss removes the
-//! turn-over from which it would learn this.
+//! process receives an answer, it must drop these numbers, unless a second loss removes the turn-over that
+//! would tell it to.
 //!
 //! If a rule is removed, the search must find a history that breaks a promise.
 
@@ -275,7 +275,7 @@ impl Model {
                 world.lost_ms = Some(world.now_ms);
                 for process in &mut world.processes {
                     process.has_looked = false;
-                    // A second loss removes the turn-over from which the process would learn that it is late.
+                    // A second loss removes the turn-over that would tell the process that it is late.
                     process.is_late &= process.exempt == 0;
                 }
             }
@@ -609,8 +609,8 @@ fn without_the_raise_some_are() {
     finds_a_fault(LOSS, Rule::RaisesAtOnce);
 }
 
-/// Checks that a history breaks a promise without a rule, and none with it. This is for histories that the
-/// search would take long to reach.
+/// Checks that a history breaks a promise without a rule, and does not break one with the rule. This is for
+/// histories that the search would take long to reach.
 fn breaks(history: &[Action], without: Rule) {
     let replay = |without| {
         let model = Model { left: left([9; 7]), skip: 0, without };

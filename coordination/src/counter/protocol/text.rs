@@ -46,7 +46,7 @@ pub(crate) struct Text {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct TurnOver {
     pub(crate) incarnation: String,
-    /// Numbers continue from `first`. If a process was given a number from `first` on before this turn-over,
+    /// Numbers continue from `first`. If a process had `first` or a higher number before this turn-over,
     /// numbers may repeat.
     #[serde(with = "decimal")]
     pub(crate) first: u64,
@@ -143,9 +143,9 @@ impl Text {
         keep_last(&mut self.turn_overs);
     }
 
-    /// For a process that got numbers up to `highest` and last saw the text `known`: returns true if other
-    /// processes may have been given the same numbers since. The first turn-over that the process missed
-    /// decides this.
+    /// For a process that has numbers up to `highest` and last saw the text `known`, returns true if other
+    /// processes may have been given the same numbers. This depends on the first turn-over that the process
+    /// missed.
     pub(crate) fn repeats(&self, known: &Self, highest: u64) -> bool {
         if self.id != known.id {
             return true;

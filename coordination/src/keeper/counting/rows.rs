@@ -163,9 +163,9 @@ const fn run_of(numbers: &Numbers) -> Run {
     Run { first: numbers.first, stride: numbers.stride, count: numbers.count }
 }
 
-/// If numbers are left to give back, returns the record's present value and its new value. The new value is
-/// the last number that was taken. That number may be in the segment before, if the two segments are
-/// consecutive.
+/// Returns the record's present and new contents, or `None` if there are no numbers to give back. The new
+/// number is the last number that was taken. If the last two segments are consecutive, this number may be in
+/// the earlier segment.
 fn given_back(rest: &Rest, newest: &Numbers) -> Option<(CounterRecord, CounterRecord)> {
     let reserved = run_of(newest);
     // The last reserve may have been for a block, which is not in the segments.
