@@ -39,7 +39,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds.
+    /// All kinds of groups.
     pub const ALL: [Self; 3] = [Self::Space, Self::Counter, Self::Sequences];
 
     /// Returns the kind's name in stores: `space`, `counter` or `sequences`.
@@ -161,7 +161,7 @@ pub enum Added {
 pub struct Facts {
     /// The granularity of the store's clock.
     pub granularity_ms: u64,
-    /// True if the store may lose an acknowledged write even though its administrator makes no mistake.
+    /// True if the store may lose an acknowledged write even if its administrator makes no mistake.
     pub can_forget: bool,
     /// The number of replicas that may lack acknowledged writes, as far as this user can see them.
     pub asynchronous_replicas: u64,

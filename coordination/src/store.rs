@@ -36,7 +36,7 @@ pub struct NodeRecord {
 }
 
 impl NodeRecord {
-    /// Returns true if the lease has not expired, so that no other process can acquire the node.
+    /// Returns true while the lease keeps other processes from acquiring the node.
     #[must_use]
     pub fn is_held(&self, now_ms: u64, clock_difference_ms: u64) -> bool {
         !self.token.is_empty() && now_ms <= self.expires_ms.saturating_add(clock_difference_ms)
@@ -181,8 +181,8 @@ pub struct Numbers {
 /// A counter's rows in other systems' tables. Each call is one attempt, and the keeper cancels a call that
 /// takes too long.
 ///
-/// A cancelled call may still take effect later. For this reason, each change is a compare-and-set, or only
-/// skips numbers if its reply is lost.
+/// A cancelled call may still take effect later. Each change is therefore a compare-and-set, or it only skips
+/// numbers when it takes effect unnoticed.
 #[async_trait(?Send)]
 pub trait Rows: Send + fmt::Debug {
     /// Takes numbers from a row in one atomic step. It takes the `count` lowest numbers of the

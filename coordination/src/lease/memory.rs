@@ -1,4 +1,4 @@
-//! A space's records in memory. The tests and the model use them as the simplest form of a store.
+//! A space's records in memory, which is the simplest form of a store. The tests and the model use it.
 
 use std::collections::BTreeMap;
 

@@ -495,7 +495,7 @@ fn an_acquisition_that_another_store_acknowledged_gives_nothing() {
     bench.send(&put, NOW);
     let fence = NOW + 34_002;
     assert_eq!(fenced(&bench.go(&mut acquisition, NOW)), Some(fence - NOW));
-    // Nobody holds this lease although it has not expired, since nobody has issued under it.
+    // This lease is free although it has not expired, since nobody has issued under it.
     bench.store.head.as_mut().unwrap().fence = NOW + 1;
     let held = bench.go(&mut acquisition, NOW + 1).unwrap();
     assert_eq!(held.start, NOW + 1);
@@ -702,7 +702,7 @@ fn after_a_loss_only_those_who_surely_have_not_expired_renew() {
     }
 }
 
-/// With a store that counts whole seconds, a holder could once renew an expired lease after a loss.
+/// A holder could once renew an expired lease after a loss, because the store counted only whole seconds.
 #[test]
 fn a_coarse_clock_is_allowed_for() {
     let mut bench = Bench::new().of_one();

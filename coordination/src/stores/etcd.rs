@@ -31,7 +31,7 @@ use super::tls;
 use crate::store::StoreError;
 use crate::url::Address;
 
-/// The prefix of all of Polyflake's keys in any namespace.
+/// The prefix of all of Polyflake's keys, in every namespace.
 const PREFIX: &str = "polyflake/";
 
 /// The maximum length of an answer. No answer to these requests is that long.

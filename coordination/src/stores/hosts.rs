@@ -75,7 +75,7 @@ impl Hosts {
     }
 
     /// Returns a third of the TTL plus the jitter of renewals, but at least [`LEAST_PAUSE_MS`]. Counters
-    /// check every 3 s, even if the TTL is shorter.
+    /// check their stores every 3 s, even if the TTL is shorter.
     fn longest_pause_ms(&self) -> u64 {
         (self.address.ttl_ms * 2 / 5).max(LEAST_PAUSE_MS)
     }

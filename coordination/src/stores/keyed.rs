@@ -65,8 +65,8 @@ pub(super) enum Changed {
     Found(Option<Record>, Option<Record>),
 }
 
-/// The maximum number of attempts for a change while others change the same record. In each round, one of
-/// them succeeds.
+/// The maximum number of attempts for a change while others change the same record. In each round, one of the
+/// changes succeeds.
 pub(super) const ROUNDS: u64 = 64;
 
 /// Returns the error text for a change that was given up.

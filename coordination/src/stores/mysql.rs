@@ -56,7 +56,7 @@ pub struct MysqlStore {
     at: String,
     is_durability_none: bool,
     facts: Facts,
-    /// True if the caller uses records. If so, each connection is checked.
+    /// True if the caller uses records. Each new connection is then checked.
     has_records: bool,
     open: Option<Open>,
     opening: Opening<Open>,
@@ -72,14 +72,14 @@ struct Open {
     connection: Conn,
     ready: Option<records::Ready>,
     used: Instant,
-    /// True while the server still has to answer a request.
+    /// True while a request is unanswered.
     is_busy: bool,
 }
 
 impl Drop for Open {
-    /// Makes the client close the connection, as it does if a connection is dropped in the middle of a
-    /// request. Otherwise, the client would keep the connection and read the answer to its end, which may
-    /// never come.
+    /// Makes the client close the connection. The client does that if a connection is dropped in the middle
+    /// of a request. Otherwise, it would keep the connection and read the answer to its end, which may never
+    /// come.
     fn drop(&mut self) {
         if self.is_busy {
             let _ = self.connection.ping().as_mut().poll(&mut Context::from_waker(Waker::noop()));
@@ -143,7 +143,7 @@ impl MysqlStore {
         let timeout = opts.wait_timeout().or(Some(28_800));
         let opts = OptsBuilder::from_opts(opts)
             .ssl_opts::<Option<SslOpts>>(tls)
-            // Count a row even if a statement writes it unchanged.
+            // Count matching rows even if the statement leaves them unchanged.
             .client_found_rows(true)
             // Otherwise the client would connect twice, as a user that the address does not name.
             .prefer_socket(false)
@@ -181,8 +181,8 @@ impl MysqlStore {
         self
     }
 
-    /// Ensures that there is a connection that probably answers. Tests the connection if it has not been used
-    /// for a while.
+    /// Ensures that a working connection is open, as far as the client can tell. Tests the connection if it
+    /// has not been used for a while.
     async fn make_ready(&mut self) -> Result<(), StoreError> {
         let is_unfit = |open: &Open| open.is_busy || (self.has_records && open.ready.is_none());
         if self.open.as_ref().is_some_and(is_unfit) {
@@ -316,8 +316,8 @@ fn explain(at: &str, error: &Error) -> StoreError {
             1203 | 1226 | 1461 => unreachable(message),
             // The host may not connect at all, or only with TLS.
             1130 | 3159 => refused(message),
-            // Faults in the address, the privileges or the statement are permanent. Faults of the server may
-            // pass.
+            // Faults in the address, the privileges or the statement are permanent, but faults of the server
+            // may be temporary.
             _ if ["22", "28", "42"].iter().any(|class| state.starts_with(class)) => refused(message),
             _ => unreachable(message),
         },

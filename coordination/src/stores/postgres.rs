@@ -64,7 +64,7 @@ pub struct PostgresStore {
     schema_name: String,
     is_durability_none: bool,
     facts: Facts,
-    /// True if the caller uses records. If so, each connection is checked.
+    /// True if the caller uses records. Each new connection is then checked.
     has_records: bool,
     open: Option<Open>,
     opening: Opening<Open>,
@@ -277,8 +277,8 @@ impl PostgresStore {
         self
     }
 
-    /// Ensures that there is a connection that probably answers. Tests the connection if it has not been used
-    /// for a while.
+    /// Ensures that a working connection is open, as far as the client can tell. Tests the connection if it
+    /// has not been used for a while.
     async fn make_ready(&mut self) -> Result<(), StoreError> {
         let is_unfit = |open: &Open| {
             open.busy_with.is_some() || open.client.is_closed() || (self.has_records && open.ready.is_none())
@@ -499,8 +499,8 @@ fn explain(at: &str, error: &tokio_postgres::Error) -> StoreError {
             "08P01" if message.contains("no such") || message.contains("authentication failed") => {
                 StoreError::Refused(text)
             }
-            // Faults in the address, the privileges or the statement are permanent. Faults of the server may
-            // pass.
+            // Faults in the address, the privileges or the statement are permanent, but faults of the server
+            // may be temporary.
             code if ["0A", "22", "28", "3D", "3F", "42"].iter().any(|class| code.starts_with(class)) => {
                 StoreError::Refused(text)
             }

@@ -23,8 +23,7 @@ pub struct RedisStore {
     connection: Option<Connection>,
     /// The host that the next attempt starts with.
     turn: usize,
-    /// The number of replicas that may lack acknowledged writes, as the server that answered last reported
-    /// it.
+    /// The number of replicas that may lack acknowledged writes, according to the server that answered last.
     replicas: u64,
     /// The incarnations of servers that have replicas, but have never been replicas themselves since they
     /// started.

@@ -200,8 +200,8 @@ fn make(path: &Path) -> io::Result<()> {
     linked.and_then(|()| fs::File::open(folder)?.sync_all())
 }
 
-/// Checks that the file has only one name. SQLite writes a log next to the name by which the file was opened.
-/// Under two names, two processes do not see each other's writes.
+/// Checks that the file has only one name. SQLite derives its log's path from the path by which the file was
+/// opened. Under two names, two processes do not see each other's writes.
 fn check_one_name(path: &Path) -> Result<(), Fault> {
     let found = fs::metadata(path)?;
     if found.is_file() && found.nlink() > 1 {
@@ -303,7 +303,7 @@ fn explain(path: &Path, fault: Fault) -> StoreError {
                 StoreError::Unreachable(format!("{path}: the database is locked"))
             }
             Some(ErrorCode::DiskFull) => StoreError::Unreachable(format!("{path}: the disk is full")),
-            // This error does not tell what was wrong with the file for shared memory.
+            // This error does not reveal the problem with the shared-memory file.
             _ if is_without_room(&error) => {
                 StoreError::Unreachable(format!("{path}: {error}: the disk is full, or takes no writes"))
             }

@@ -1,4 +1,4 @@
-//! The names of rows.
+//! Lists the names of rows.
 
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Error, Params, Row, ServerError};

@@ -140,7 +140,7 @@ fn judge(settings: &Settings, dumps: u64, is_durability_none: bool) -> Result<Re
     let is_mysql = settings.contains_key("server_uuid");
     let is_cluster = is_on("wsrep_on") && !matches!(get("wsrep_provider"), "" | "none");
     let has_log = is_on("log_bin");
-    // MariaDB shows that it was restarted, but MySQL does not.
+    // MariaDB reveals a restart, but MySQL does not.
     let syncs_log = !has_log || get("sync_binlog") == "1";
     if !is_durability_none {
         // MariaDB's 3 is as safe as 1.

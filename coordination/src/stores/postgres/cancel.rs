@@ -1,8 +1,8 @@
 //! Asks a server to stop a statement.
 //!
 //! The client's own function closes the connection at once. `PgBouncer` then forgets the statement that it
-//! should cancel, and its version 1.18 exits ("bad client state"). For this reason, this module waits until
-//! the other side closes the connection.
+//! should cancel, and version 1.18 exits ("bad client state"). For this reason, this module waits until the
+//! other side closes the connection.
 
 use core::future::{Ready, ready as at_once};
 use core::task::{Context, Poll, ready};

@@ -1,4 +1,4 @@
-//! The names of rows.
+//! Lists the names of rows.
 
 use tokio_postgres::error::SqlState;
 

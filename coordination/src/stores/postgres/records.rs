@@ -84,8 +84,8 @@ impl PostgresStore {
 /// Checks that this server is suitable, and returns the facts that it reveals.
 pub(super) async fn check(open: &mut Open, schema: &str, is_durability_none: bool) -> Result<Ready, Fault> {
     let former = FORMER.join("', '");
-    // A role without privileges can see the replicas, but not their state. The setting
-    // `synchronous_standby_names` still tells the role if no replica is synchronous.
+    // A role without privileges can see the replicas, but not their state. An empty
+    // `synchronous_standby_names` still shows that no replica is synchronous.
     let statement = format!(
         "SELECT current_setting('fsync'), CASE WHEN pg_is_in_recovery() THEN NULL ELSE \
          substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) <> '00000001' \

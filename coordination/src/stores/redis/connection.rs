@@ -54,7 +54,7 @@ impl Connection {
         self.servers.get(&self.home(key)).is_some_and(|it| it.is_checked)
     }
 
-    /// Notes that the last server that answered keeps everything that a counter needs.
+    /// Marks the server that answered last as one that keeps everything that a counter needs.
     pub(super) fn set_checked(&mut self) {
         if let Some(server) = self.servers.get_mut(&self.answered) {
             server.is_checked = true;

@@ -1,7 +1,7 @@
 //! Counters in the tables of Leaf, tinyid and `CosId`. Those systems' own servers may use the tables at the
 //! same time.
 //!
-//! Statements have a `?` for each value, in order. They read only whole numbers.
+//! Statements have a `?` for each value, in order, and select only whole numbers.
 
 use super::{MOST_TRIES, bigint, whole};
 use crate::store::{
@@ -246,7 +246,7 @@ impl Others {
         let bound = number(1)?;
         // A Leaf row may contain 0, but numbers start at 1.
         let next = (bound + self.below_next).max(1);
-        // Some rows have no step, and the step is only a recommendation.
+        // Some rows have no step, and the step is only a hint.
         let step = column(row, 2)?.and_then(|step| u64::try_from(step).ok()).unwrap_or(0);
         let version = if self.versioned { Some(number(5)?) } else { None };
         Ok(Some(Row { bound, next, step, place, version }))

@@ -50,7 +50,7 @@ pub(in crate::stores) struct Dialect {
     pub(in crate::stores) incarnation: String,
     /// A condition that holds if this server accepts changes.
     pub(in crate::stores) writable: String,
-    /// An additional condition of a change.
+    /// An additional condition for a change.
     pub(in crate::stores) unchanged: String,
     /// The clause in front of a change.
     pub(in crate::stores) with: &'static str,

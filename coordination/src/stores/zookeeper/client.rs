@@ -27,7 +27,7 @@ const MOST: usize = 16 << 20;
 /// The maximum number of requests that are sent before their answers are read.
 const AT_ONCE: usize = 256;
 
-/// The difference between the znode that a request found and the znode that it expected.
+/// The reason why a request did not fit the znode that it found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Conflict {
     /// The znode, or a znode above it, does not exist.
@@ -291,7 +291,7 @@ impl Connection {
                 _ => return Err(unlike()),
             }
         }
-        // Requests that follow at once then go to the same server, or fail. Another server may be behind.
+        // Requests that follow immediately go to the same server or fail, since another server may be behind.
         self.used = Used::now();
         Ok(answers)
     }
@@ -305,7 +305,8 @@ pub(super) fn hello(zxid: i64) -> Writer {
     hello
 }
 
-/// Returns the request that an answer belongs to, the server's last transaction, and the answer's code.
+/// Returns the ID of the request that an answer belongs to, the server's last transaction, and the answer's
+/// code.
 fn head(answer: &mut Reader<'_>) -> Option<(i32, i64, i32)> {
     Some((answer.int()?, answer.long()?, answer.int()?))
 }

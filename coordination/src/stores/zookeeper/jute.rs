@@ -77,7 +77,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The parts of a znode's `Stat` that are needed.
+/// The fields of a znode's `Stat` that Polyflake needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stat {
     /// The time of the last change, by the leader's clock.
@@ -90,14 +90,14 @@ pub(super) struct Stat {
 
 impl Stat {
     fn read(from: &mut Reader<'_>) -> Option<Self> {
-        // czxid, mzxid, ctime.
+        // Skip czxid, mzxid and ctime.
         from.take(3 * 8)?;
         let mtime_ms = from.long()?.try_into().ok()?;
         let version = from.int()?;
-        // cversion, aversion, ephemeralOwner, dataLength.
+        // Skip cversion, aversion, ephemeralOwner and dataLength.
         from.take(4 + 4 + 8 + 4)?;
         let children = from.int()?;
-        // pzxid.
+        // Skip pzxid.
         from.take(8)?;
         Some(Self { mtime_ms, version, children })
     }

@@ -111,7 +111,7 @@ impl ZookeeperStore {
             let text = keyed::write(&new);
             let mut ops = Vec::new();
             ops.extend(guard_path.clone().zip(guard).map(|(path, (_, version))| Op::Check(path, version)));
-            // Creating a znode returns no time, but setting it does.
+            // Creating a znode returns no time, but setting its data does.
             let version = if let Some((_, version)) = record {
                 version
             } else {
@@ -123,8 +123,8 @@ impl ZookeeperStore {
             if let Ok([.., Reply::Stat(stat)]) = self.client.multi(&ops).await?.as_deref() {
                 return Ok(answer(stat.mtime_ms, Changed::To(new)));
             }
-            // By now, this server has seen the znodes that caused the conflict. Without a chroot, nothing can
-            // be created.
+            // By now, this server has seen the znodes that caused the conflict. If the chroot does not exist,
+            // no znode can be created.
             is_fresh = there.is_none();
             keyed::pause(round).await;
         }

@@ -1,4 +1,4 @@
-//! The wire format, compared with bytes that a server accepted and sent.
+//! Tests the wire format against bytes that a server accepted and sent.
 
 use super::client::hello;
 use super::jute::{Access, Answer, Op, Reader, Stat, Writer, read_multi, write_multi};
