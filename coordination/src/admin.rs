@@ -382,8 +382,8 @@ impl Admin {
         self.address.ttl_ms.saturating_add(max_ahead_ms.into())
     }
 
-    /// Queries the store, for as long as an attempt may take. If the store cannot be reached, queries it a
-    /// second time.
+    /// Queries the store, but for no longer than an attempt may take. If the store cannot be reached, queries
+    /// it a second time.
     fn ask<T>(
         &mut self,
         code: ErrorCode,
@@ -515,7 +515,7 @@ impl Target<'_> {
     }
 }
 
-/// The kind of IDs or numbers that a group of leases is for.
+/// The nodes or the sequences that a group of leases covers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LeasesOf {
     /// The nodes in all layouts whose IDs have this form.

@@ -40,7 +40,7 @@ impl Users {
         present.is_closed = false;
     }
 
-    /// Removes a user. Returns true if it was the last.
+    /// Removes a user. Returns true if this was the last user.
     pub(crate) fn leave(&self, is_closed: bool) -> bool {
         let mut present = lock(&self.present);
         present.count = present.count.saturating_sub(1);

@@ -29,7 +29,7 @@ pub(crate) struct Trouble {
     pub(crate) is_final: bool,
 }
 
-/// A way to wait: a call blocks its thread, or is awaited.
+/// A call's way of waiting: it either blocks its thread or is awaited.
 pub(crate) trait Waiting {
     type Error: From<Error>;
 

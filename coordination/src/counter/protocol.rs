@@ -99,7 +99,7 @@ pub(crate) enum Refusal {
     Unreachable { at: Vec<usize> },
     /// The counter does not exist, so it cannot be raised or removed.
     NotThere,
-    /// The store lost writes. This process may turn the record over in `in_ms`.
+    /// The store lost writes. This process may turn the record over after `in_ms` milliseconds.
     Lost { in_ms: u64 },
     /// The store lost writes, and the address does not allow numbers to continue automatically. An operator
     /// must raise the counter.

@@ -22,7 +22,7 @@ pub(crate) struct Shared {
     /// The stores, the namespace and the name, in one string.
     pub(crate) key: String,
     pub(crate) start: u64,
-    /// `None` if the store is asked for every number, with a step of 1.
+    /// The size of the segments, or `None` for a step of 1: the store is then asked for each number.
     pub(crate) step: Option<Step>,
     pub(super) process: ThisProcess,
     /// The counter's stores, in the order of their places.

@@ -68,7 +68,7 @@ enum Refusal {
     LeftOut,
     /// The other system's table has no row with this name.
     NoRow,
-    /// The row is in another system's table, from which Polyflake does not remove rows.
+    /// The row belongs to another system, so Polyflake does not remove it.
     NotOurs,
     /// The row in another system's table has the number `last`, although this process has received the higher
     /// number `seen`.

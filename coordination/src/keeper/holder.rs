@@ -200,7 +200,7 @@ impl Holder {
     pub(super) fn tell(&self, kind: Kind, node: Option<u64>, what: &str) {
         let (node, message) = match &self.whose {
             Whose::Snowflakes => (node, what.to_owned()),
-            // Sequences have only one node, so its number is of no use.
+            // Sequences have only one node, so its number is not logged.
             Whose::Sequences(name) => (None, format!("sequences {name:?}: {what}")),
         };
         tell(&Event { kind, node, store: self.name.clone(), message });

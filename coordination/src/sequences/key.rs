@@ -148,7 +148,7 @@ mod tests {
             let text = SequenceKey::try_from(integer).unwrap_err().to_string();
             assert!(text.contains(&integer.to_string()), "{text}");
         }
-        // Bindings convert their integers this way, and these may have any size.
+        // Bindings convert integers this way, and their integers may have any size.
         for integer in [u64::MAX.into(), 5.into(), 0.into(), (-1).into(), i128::from(i64::MIN)] {
             let number = Number::parse(&integer.to_string());
             assert_eq!(SequenceKey::try_from(number), SequenceKey::try_from(integer));

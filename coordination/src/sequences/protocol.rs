@@ -1,10 +1,9 @@
 //! The sequences protocol, shared by all stores. It decides which requests the owner of a set sends to the
 //! store, and interprets the answers. It does no I/O.
 //!
-//! The bounds of a set's sections are kept in records of [`SECTIONS`] bounds each, in the same group as the
-//! owner's record. The owner's record guards every write, so that only the present owner's writes take
-//! effect. A key gets only numbers above the bound that the owner found or created, up to the bound that the
-//! owner wrote.
+//! A set's bounds are kept in records with [`SECTIONS`] bounds each, in the same group as the owner's record.
+//! The owner's record guards every write, so that only the present owner's writes take effect. A key gets
+//! only numbers above the bound that the owner found or created, up to the bound that the owner wrote.
 //!
 //! If a write's reply is lost, the owner repeats the write, with the same version and the same bounds, until
 //! the store answers. The write compares the version that was read before, so it takes effect once. An

@@ -19,7 +19,8 @@ struct Key {
 #[derive(Debug, Default)]
 pub(super) struct Section {
     keys: HashTable<Key>,
-    /// Keys get only numbers above this one, since other processes may have issued the numbers up to it.
+    /// Keys get only numbers above this one, since other processes may have issued this number and lower
+    /// ones.
     above: u64,
     /// The highest number that an evicted key had, or `above`. An unknown key continues from here.
     left: u64,

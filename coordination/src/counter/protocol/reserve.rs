@@ -226,8 +226,8 @@ impl Source {
         }
     }
 
-    /// Returns true if an answer shows that the record has not changed since the last reserve, and comes from
-    /// the server instance in the record.
+    /// Returns true if an answer shows that the record has not changed since the last reserve, and if the
+    /// answer comes from the server instance that the record names.
     pub(crate) fn may_give_back(&self, received: &Received, kept_all: KeptAll<'_>) -> bool {
         let newest = self.newest.as_ref().map(|newest| newest.version);
         let is_newest = received.record.as_ref().is_some_and(|record| Some(record.version) == newest);
