@@ -1,4 +1,5 @@
-//! The operator's view of a store: lists a namespace's records, and makes changes that an operator requests.
+//! An operator's view of a store. It lists a namespace's records, and makes the changes that the operator
+//! requests.
 //!
 //! These calls do not use the keeper. Each call sends its requests to the store from the calling thread, and
 //! does not delay IDs or numbers.

@@ -44,7 +44,8 @@ mod task;
 ///
 /// # Errors
 ///
-/// - `lease_unavailable` if no node becomes free within `wait`, or if the store cannot be reached within it.
+/// - `lease_unavailable` if no node becomes free within `wait`, or if the store cannot be reached in that
+///   time.
 /// - `invalid_option` if the address is invalid or missing, and in the cases that [`Options::build`] lists.
 pub fn open(options: &Options) -> Result<Snowflake, Error> {
     let leased = lease(options, &mut ThreadWait::new())?;

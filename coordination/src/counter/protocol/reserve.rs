@@ -1,5 +1,5 @@
-//! A process's view of one of a counter's stores: checks for losses, reserves numbers, and gives numbers
-//! back.
+//! A process's view of one of a counter's stores. The process checks for losses, reserves numbers, and gives
+//! unused numbers back.
 
 #[cfg(test)]
 use super::Rule;
