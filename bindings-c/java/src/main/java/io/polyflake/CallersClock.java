@@ -16,6 +16,9 @@ import java.time.InstantSource;
 final class CallersClock {
     private static final FunctionDescriptor FUNCTION = FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS);
 
+    /** How many calls deep the stack must have room for. JVMs ended with 400, and none did with 1,000. */
+    private static final int DEPTH = 1200;
+
     private final InstantSource clock;
     // A call reads the clock on its own thread, so each call finds its own failure.
     private final ThreadLocal<Throwable> thrown = new ThreadLocal<>();
@@ -39,6 +42,18 @@ final class CallersClock {
         } catch (ReflectiveOperationException impossible) {
             throw new AssertionError(impossible);
         }
+    }
+
+    /**
+     * Throws a StackOverflowError here if the stack is nearly used up. At the entry of a call from C, nobody could
+     * catch the error, and it would end the JVM.
+     */
+    static void requireStack() {
+        reach(DEPTH);
+    }
+
+    private static int reach(int depth) {
+        return depth == 0 ? 0 : reach(depth - 1) + 1;
     }
 
     /** Called by the library, so it must not throw. */

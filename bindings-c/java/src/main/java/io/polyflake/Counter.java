@@ -245,7 +245,22 @@ public final class Counter implements IdGenerator, AutoCloseable {
     }
 
     private long askStore(Asking asking) {
-        return store.call(() -> ask(asking), this::inHand);
+        return store.call(() -> ask(asking), () -> {
+            throw whyLate();
+        });
+    }
+
+    /** Returns the reason that a call did not get its turn to ask the store in time. */
+    private PolyflakeException whyLate() {
+        // With numbers in hand, the library would return a number instead of a failure.
+        if (stats().inHand() == 0) {
+            try {
+                inHand();
+            } catch (PolyflakeException failure) {
+                return failure;
+            }
+        }
+        return Detail.plain(Native.COUNTER_UNAVAILABLE, null);
     }
 
     /**

@@ -97,7 +97,7 @@ final class CounterQueue {
             } catch (PolyflakeException exception) {
                 failure = exception;
             } catch (Throwable thrown) {
-                failure = Detail.internal(thrown);
+                failure = Detail.plain(Native.INTERNAL, thrown);
             }
             serve(numbers, failure);
             wanted = ask();

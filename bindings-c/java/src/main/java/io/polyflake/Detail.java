@@ -40,10 +40,11 @@ final class Detail {
                 cause));
     }
 
-    /** Returns an exception for a bug in Polyflake. */
-    static PolyflakeException internal(Throwable cause) {
-        return PolyflakeException.of(new PolyflakeException.Details(Native.INTERNAL, Native.statusName(Native.INTERNAL),
-                Native.statusMessage(Native.INTERNAL), 0, 0, cause));
+    /** Returns a failure that only its code explains. */
+    static PolyflakeException plain(int status, Throwable cause) {
+        String name = Native.statusName(status);
+        String message = name + ": " + Native.statusMessage(status);
+        return PolyflakeException.of(new PolyflakeException.Details(status, name, message, 0, 0, cause));
     }
 
     /** Returns an exception for an error found in Java, with the library's message. */

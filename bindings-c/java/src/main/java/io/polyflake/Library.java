@@ -12,7 +12,10 @@ import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.util.Arrays;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Locale;
 
@@ -41,7 +44,7 @@ final class Library {
         for (String platform : platforms()) {
             String resource = "native/" + platform + "/" + file(false);
             if (Library.class.getResource(resource) != null) {
-                Library library = found("io/polyflake/" + resource + " in the jar", looked, () -> extracted(resource));
+                Library library = found("io/polyflake/" + resource + " in the jar", looked, () -> packed(resource));
                 if (library.symbols != null) {
                     return library;
                 }
@@ -143,22 +146,55 @@ final class Library {
         }
     }
 
-    /** Extracts a library from the jar to a file that only this user can read, and loads it. */
-    private static SymbolLookup extracted(String resource) throws IOException {
+    /**
+     * Loads the library in the jar, once in a JVM: class loaders that each have the jar share one copy, and so its
+     * cursors. On musl, they do not.
+     */
+    private static SymbolLookup packed(String resource) throws IOException {
+        byte[] content;
+        try (InputStream packed = Library.class.getResourceAsStream(resource)) {
+            content = packed.readAllBytes();
+        }
+        String key = "io.polyflake.loaded." + digest(content);
+        synchronized (System.getProperties()) {
+            String path = System.getProperty(key);
+            if (path != null) {
+                try {
+                    return load(path); // what is loaded is found by its name
+                } catch (IllegalArgumentException gone) {
+                    // There the file itself would be needed.
+                }
+            }
+            return extracted(content, resource.substring(resource.lastIndexOf('/') + 1), key);
+        }
+    }
+
+    private static String digest(byte[] content) {
+        try {
+            return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(content));
+        } catch (NoSuchAlgorithmException impossible) {
+            throw new AssertionError(impossible);
+        }
+    }
+
+    /** Extracts a library to a file that only this user can read, loads it, and sets the property to its path. */
+    private static SymbolLookup extracted(byte[] content, String name, String key) throws IOException {
         boolean isPosix = Path.of("").getFileSystem().supportedFileAttributeViews().contains("posix");
         Path folder = isPosix
                 ? Files.createTempDirectory("polyflake-",
                         PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")))
                 : Files.createTempDirectory("polyflake-");
-        Path file = folder.resolve(resource.substring(resource.lastIndexOf('/') + 1));
-        try (InputStream packed = Library.class.getResourceAsStream(resource)) {
-            byte[] content = packed.readAllBytes();
+        Path file = folder.resolve(name);
+        try {
             Files.write(file, content);
             // A full disk, or a change by another process, should cause an error here and not a crash.
             if (!Arrays.equals(content, Files.readAllBytes(file))) {
                 throw new IOException(file + " is not as it was written");
             }
-            return load(file);
+            String path = file.toRealPath().toString();
+            SymbolLookup symbols = load(path);
+            System.setProperty(key, path);
+            return symbols;
         } finally {
             // A loaded library no longer needs its file. Windows cannot delete the file yet.
             file.toFile().delete();

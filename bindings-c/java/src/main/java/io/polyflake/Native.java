@@ -34,6 +34,7 @@ final class Native {
     static final int OK = 0;
     static final int TIME_OUT_OF_RANGE = 6;
     static final int CLOCK_FAILED = 10;
+    static final int COUNTER_UNAVAILABLE = 15;
     static final int INTERNAL = 99;
     static final int ID_TEXT_SIZE = 37;
     static final int LAYOUT_TEXT_SIZE = 352;

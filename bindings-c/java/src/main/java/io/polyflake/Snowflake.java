@@ -5,6 +5,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.ref.Reference;
+import java.nio.file.FileSystems;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.InstantSource;
@@ -123,6 +124,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
             Detail detail = new Detail(arena);
             MemorySegment id = arena.allocate(JAVA_LONG);
             if (clock != null) {
+                requireStack();
                 check(Native.nextIdNow(address, id, detail.segment), detail);
                 if (id.get(JAVA_LONG, 0) != 0) {
                     return id.get(JAVA_LONG, 0);
@@ -147,6 +149,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         try (Arena arena = Arena.ofConfined()) {
             Detail detail = new Detail(arena);
             MemorySegment id = arena.allocate(JAVA_LONG);
+            requireStack();
             check(Native.tryNextId(address, id, detail.segment), detail);
             return OptionalLong.of(id.get(JAVA_LONG, 0));
         } catch (SequenceExhaustedException none) {
@@ -245,6 +248,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
             MemorySegment room = arena.allocate(JAVA_LONG, Math.min(Filling.length(ids), MOST_AWAITED));
             do {
                 long n = Math.min(Filling.length(filling.room(MOST_AWAITED)), MOST_AWAITED);
+                requireStack();
                 check(Native.fillNow(address, n, room, count, detail.segment), detail);
                 long filled = count.get(JAVA_LONG, 0);
                 filling.put(room, filled);
@@ -344,6 +348,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         try (Arena arena = Arena.ofConfined()) {
             Detail detail = new Detail(arena);
             MemorySegment stats = Native.struct(arena, Stats.SIZE);
+            requireStack();
             check(Native.snowflakeStats(address, stats, detail.segment), detail);
             return Stats.of(stats);
         } finally {
@@ -372,11 +377,26 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         }
     }
 
+    /** Must be called before each call that may read the clock. */
+    void requireStack() {
+        if (clock != null) {
+            CallersClock.requireStack();
+        }
+    }
+
     /** Throws if the status is not OK, with an exception from the clock as the cause. */
     void check(int status, Detail detail) {
         if (status != Native.OK) {
             throw detail.failure(status, clock == null ? null : clock.causeOf(status));
         }
+    }
+
+    private static String fileName(Path path) {
+        String name = Objects.requireNonNull(path, "path").toAbsolutePath().toString();
+        if (path.getFileSystem() != FileSystems.getDefault() || name.indexOf('\uFFFD') >= 0) {
+            throw new IllegalArgumentException("the path must be on the default file system, and UTF-8: " + path);
+        }
+        return name;
     }
 
     /**
@@ -387,11 +407,12 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
      *
      * @param path the file
      * @throws StateFileException if the file does not exist or cannot be used
+     * @throws IllegalArgumentException if the path is not on the default file system, or its name is not UTF-8
      */
     public static void resetState(Path path) {
         try (Arena arena = Arena.ofConfined()) {
             Detail detail = new Detail(arena);
-            byte[] bytes = Native.utf8(Objects.requireNonNull(path, "path").toAbsolutePath().toString());
+            byte[] bytes = Native.utf8(fileName(path));
             detail.check(Native.resetState(Native.bytes(arena, bytes), bytes.length, detail.segment));
         }
     }
@@ -419,6 +440,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         private final List<Settings.Setting> settings = new ArrayList<>();
         private InstantSource clock;
         private boolean isLeased;
+        private boolean hasState;
 
         private Builder() {}
 
@@ -437,6 +459,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
                 clock = null;
             }
             isLeased |= name.equals("lease");
+            hasState |= name.equals("state");
             return this;
         }
 
@@ -578,9 +601,10 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
          *
          * @param path the file
          * @return this
+         * @throws IllegalArgumentException if the path is not on the default file system, or its name is not UTF-8
          */
         public Builder state(Path path) {
-            return set("state", Objects.requireNonNull(path, "path").toAbsolutePath().toString());
+            return set("state", fileName(path));
         }
 
         /**
@@ -620,10 +644,10 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
             Snowflake made;
             if (isLeased) {
                 LeaseEvents.listen();
-                made = StoreThreads.open(make);
-            } else {
-                made = make.get();
             }
+            // A new state file takes about a second. Your clock is read in the thread that builds.
+            boolean isSlow = isLeased || (hasState && clock == null && Thread.currentThread().isVirtual());
+            made = isSlow ? StoreThreads.open(make) : make.get();
             LeaseEvents.warnOfCopies();
             return made;
         }
@@ -633,6 +657,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
             settings.addAll(other.settings);
             clock = other.clock;
             isLeased = other.isLeased;
+            hasState = other.hasState;
         }
 
         private Snowflake make() {
@@ -640,6 +665,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
                 Arena arena = Arena.ofAuto();
                 CallersClock callersClock = clock == null ? null : new CallersClock(clock);
                 if (callersClock != null) {
+                    CallersClock.requireStack();
                     options.setClock(callersClock.function(arena));
                 }
                 long made = options.make(Native::snowflakeNew,

@@ -13,6 +13,7 @@ import java.util.function.Supplier;
 final class StoreCalls {
     private static final int FEWEST = 4;
     private static final int MOST = 32;
+    private static final Duration GRACE = Duration.ofMillis(10);
 
     private final Semaphore slots =
             new Semaphore(Math.clamp(Runtime.getRuntime().availableProcessors(), FEWEST, MOST), true);
@@ -22,10 +23,14 @@ final class StoreCalls {
         this.maxWait = maxWait;
     }
 
-    /** Makes a call; or after maxWait without its turn, {@code tooLate}, which does not wait. */
+    /**
+     * Makes a call. If it has no answer within maxWait, its turn included, returns what {@code tooLate} returns, which
+     * does not wait. The call then continues in its thread, and its answer is dropped.
+     */
     <T> T call(Supplier<T> call, Supplier<T> tooLate) {
+        long until = System.nanoTime() + maxWait.toNanos();
         try {
-            if (!slots.tryAcquire(maxWait.toMillis(), TimeUnit.MILLISECONDS)) {
+            if (!slots.tryAcquire(maxWait.toNanos(), TimeUnit.NANOSECONDS)) {
                 return tooLate.get();
             }
         } catch (InterruptedException interrupt) {
@@ -45,6 +50,8 @@ final class StoreCalls {
             slots.release();
             throw noThread;
         }
-        return StoreThreads.result(asking);
+        // If the library's wait began at once, it ends first, and the library may say more about the cause.
+        long left = until + GRACE.toNanos() - System.nanoTime();
+        return StoreThreads.result(asking, Duration.ofNanos(left)).orElseGet(tooLate);
     }
 }

@@ -1,7 +1,11 @@
 package io.polyflake;
 
+import java.time.Duration;
+import java.util.Optional;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
 
 /**
@@ -9,10 +13,19 @@ import java.util.function.Supplier;
  * would hold its carrier.
  */
 final class StoreThreads {
+    private static final Duration FOREVER = Duration.ofNanos(Long.MAX_VALUE);
+
     private StoreThreads() {}
 
     static void start(String name, Runnable run) {
-        Thread.ofPlatform().daemon().name("polyflake-" + name).start(run);
+        Thread thread = Thread.ofPlatform()
+                .daemon()
+                .name("polyflake-" + name)
+                .inheritInheritableThreadLocals(false)
+                .unstarted(run);
+        // A long-lived thread must not keep a class loader that the program may drop.
+        thread.setContextClassLoader(null);
+        thread.start();
     }
 
     /** Opens an object. After an interrupt, the attempt continues in the background, and its result is closed. */
@@ -58,8 +71,15 @@ final class StoreThreads {
     }
 
     static <T> T result(FutureTask<T> task) {
+        return result(task, FOREVER).orElseThrow();
+    }
+
+    /** Returns what the task returned; empty if it has not ended within that time. */
+    static <T> Optional<T> result(FutureTask<T> task, Duration longest) {
         try {
-            return task.get();
+            return Optional.of(task.get(longest.toNanos(), TimeUnit.NANOSECONDS));
+        } catch (TimeoutException tooLate) {
+            return Optional.empty();
         } catch (InterruptedException interrupt) {
             Thread.currentThread().interrupt();
             throw new WaitInterruptedException();

@@ -35,15 +35,17 @@ final class Waiting implements AutoCloseable {
     long await(long n, MemorySegment ids) {
         long since = System.nanoTime();
         while (true) {
-            if (Thread.currentThread().isInterrupted()) {
-                throw new WaitInterruptedException();
-            }
             // Not 0, because next_id_now has already counted this wait.
             long waited = Math.max(System.nanoTime() - since, 1);
+            owner.requireStack();
             owner.check(Native.waitingPoll(address, waited, n, ids, filled, pauseNs, detail.segment), detail);
             long count = filled.get(JAVA_LONG, 0);
             if (count > 0) {
                 return count;
+            }
+            // Only now is it known that the call must wait.
+            if (Thread.currentThread().isInterrupted()) {
+                throw new WaitInterruptedException();
             }
             long pause = pauseNs.get(JAVA_LONG, 0);
             LockSupport.parkNanos(this, pause < 0 ? LONGEST_PAUSE_NS : Math.clamp(pause, 1, LONGEST_PAUSE_NS));

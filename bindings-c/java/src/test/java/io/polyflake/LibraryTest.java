@@ -5,8 +5,11 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.File;
 import java.io.IOException;
+import java.net.URL;
+import java.net.URLClassLoader;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.InstantSource;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -37,12 +40,67 @@ class LibraryTest {
         }
     }
 
+    /** Uses up the stack with calls that read a clock in Java, and then prints a node. */
+    static final class Deep {
+        private static final Snowflake IDS = Snowflake.builder().node(7).clock(InstantSource.system()).build();
+        private static long sum;
+
+        private Deep() {}
+
+        private static long descend() {
+            sum += IDS.nextId() + IDS.nextIds(2)[0] + IDS.tryNextId().orElse(0) + IDS.stats().waits();
+            return descend() + 1;
+        }
+
+        public static void main(String[] arguments) {
+            for (int n = 0; n < 10; n++) {
+                try {
+                    descend();
+                } catch (StackOverflowError expected) {
+                    sum++;
+                } catch (SequenceExhaustedException tooFast) {
+                    n--;
+                }
+            }
+            System.out.println("node " + IDS.node());
+        }
+    }
+
+    /** Loads the package twice, as two web applications do, and prints what each finds. */
+    static final class TwoLoaders {
+        private TwoLoaders() {}
+
+        public static void main(String[] arguments) throws Exception {
+            List<URL> urls = new ArrayList<>();
+            for (String each : System.getProperty("java.class.path").split(File.pathSeparator)) {
+                urls.add(Path.of(each).toUri().toURL());
+            }
+            for (int n = 0; n < 2; n++) {
+                var loader = new URLClassLoader(urls.toArray(URL[]::new), ClassLoader.getPlatformClassLoader());
+                var loaded = Class.forName(Loaded.class.getName(), true, loader).getDeclaredConstructor();
+                loaded.setAccessible(true); // to Java, it is in another package
+                loaded.newInstance();
+            }
+        }
+    }
+
+    /** Prints a node and whether there is another copy of the library. */
+    static final class Loaded {
+        Loaded() {
+            System.out.println("node " + Snowflake.builder().node(7).build().node() + " " + Native.copiesWarning());
+        }
+    }
+
     /** Returns the location of a class, for the class path. */
     private static Path classes(Class<?> of) throws Exception {
         return Path.of(of.getProtectionDomain().getCodeSource().getLocation().toURI());
     }
 
     private String run(Path resources, boolean isInstalled, String... options) throws Exception {
+        return run(Child.class, resources, isInstalled, options);
+    }
+
+    private String run(Class<?> main, Path resources, boolean isInstalled, String... options) throws Exception {
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin/java").toString());
         command.add("-Djava.io.tmpdir=" + folder);
@@ -51,7 +109,7 @@ class LibraryTest {
         String path = Stream.of(resources, classes(Snowflake.class), classes(LibraryTest.class))
                 .filter(Objects::nonNull).distinct().map(Path::toString)
                 .reduce((a, b) -> a + File.pathSeparator + b).orElseThrow();
-        command.addAll(List.of("-cp", path, Child.class.getName()));
+        command.addAll(List.of("-cp", path, main.getName()));
         ProcessBuilder builder = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.DISCARD);
         if (!isInstalled) {
             builder.environment().remove("LD_LIBRARY_PATH");
@@ -100,6 +158,8 @@ class LibraryTest {
         Files.copy(installed(), packed);
         assertEquals("node 7\nnode 7\n", run(folder.resolve("jar"), false));
         assertEquals(List.of("jar"), left(), "what was extracted is deleted");
+        assertEquals("node 7 null\n".repeat(2), run(TwoLoaders.class, folder.resolve("jar"), false));
+        assertEquals(List.of("jar"), left());
         // A library that is cut off.
         Files.write(packed, new byte[100]);
         assertSaid(run(folder.resolve("jar"), false), "native/" + platform(), "the system's libraries");
@@ -158,6 +218,14 @@ class LibraryTest {
                 .map(found -> found.group(1)).toList();
         assertTrue(names.size() > 50);
         names.forEach(name -> assertTrue(Pattern.compile("\\b" + name + "\\(").matcher(header).find(), name));
+    }
+
+    /** Tests that the JVM goes on after a StackOverflowError: in a call from C, it would have ended. */
+    @Test
+    void aUsedUpStackIsAnError() throws Exception {
+        installed();
+        assertEquals("node 7\n", run(Deep.class, null, true));
+        assertEquals("node 7\n", run(Deep.class, null, true, "-Xss512k"));
     }
 
     @Test

@@ -331,6 +331,7 @@ class StoresTest {
             counterOf(server);
             sequencesOf(server);
             wrongPassword(server);
+            withoutATurn(server);
             interruptedWaits(server);
         }
     }
@@ -429,5 +430,35 @@ class StoresTest {
         counter.close();
         assertInstanceOf(ClosedException.class, assertThrows(ExecutionException.class, last::get).getCause());
         server.startAgain();
+    }
+
+    /** Tests that a call that asks the store fails if it gets no turn, even if numbers are in hand. */
+    private static void withoutATurn(StoreServer server) throws Exception {
+        var counter = Counter.builder("turns").store(server.address("namespace=turns")).step(100)
+                .maxWait(Duration.ofSeconds(2)).open();
+        assertEquals(1, counter.nextId());
+        server.kill();
+        assertUnavailable(List.of(() -> counter.nextBlock(5000), counter::peek));
+        assertArrayEquals(new long[] {2, 3, 4, 5, 6}, counter.nextIds(5));
+        assertUnavailable(List.of(counter::remove, () -> {
+            counter.raise(5000);
+            return null;
+        }));
+        server.startAgain();
+        counter.close();
+    }
+
+    /** Makes more calls than may ask the store at once. */
+    private static void assertUnavailable(List<Callable<Object>> calls) {
+        List<FutureTask<Object>> waiting = new ArrayList<>();
+        for (int n = 0; n < 80; n++) {
+            FutureTask<Object> task = new FutureTask<>(calls.get(n % calls.size()));
+            waiting.add(task);
+            Thread.ofVirtual().start(task);
+        }
+        for (FutureTask<Object> task : waiting) {
+            assertInstanceOf(CounterUnavailableException.class,
+                    assertThrows(ExecutionException.class, task::get).getCause());
+        }
     }
 }

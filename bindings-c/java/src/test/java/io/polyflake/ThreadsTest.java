@@ -165,6 +165,24 @@ class ThreadsTest {
         }
     }
 
+    @Test
+    void aCallThatFailsDoesNotMindTheFlag() throws Exception {
+        var closed = Snowflake.builder().node(7).build();
+        closed.close();
+        Task task = Task.started(false, () -> {
+            Thread.currentThread().interrupt();
+            return closed.nextId();
+        });
+        assertInstanceOf(ClosedException.class, task.failure());
+        try (var ids = Snowflake.builder().layout("baidu").node(7).build()) {
+            Task late = Task.started(false, () -> {
+                Thread.currentThread().interrupt();
+                return ids.nextId();
+            });
+            assertInstanceOf(TimeOutOfRangeException.class, late.failure());
+        }
+    }
+
     /** On a built-in clock, the tick in which the cursor was created is used up from the start. */
     @Test
     void aWaitIsCountedOnce() {
