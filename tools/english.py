@@ -45,7 +45,6 @@ COMMENTS = dict.fromkeys(
 MARK = re.compile(r"^[ \t]*(?:///?|//!|/\*+|\*/?|#|--)(?=\s|$)", re.MULTILINE)
 # These are made from other files.
 MADE = ("docs/recipes.md", "docs/benchmarks/", "bindings-c/include/", "bindings-c/php/resources/")
-# These still have findings.
 
 
 def blank(text: str) -> str:

@@ -160,7 +160,8 @@ pub(crate) fn a_longer_ttl_than_others(store: &impl Backend) {
         let mut first = start(namespace, ttls[0]);
         first.node();
         first.tell("close");
-        first.wait_for(Holder::start(), "event released");
+        // A slow machine may not give the node back within a sixth of 3 s; the lease then ends soon.
+        first.wait_for(Holder::start(), "closed");
         let mut second = start(namespace, ttls[1]);
         second.node();
         assert_eq!(second.text().contains("event lead_differs"), ttls[1] == "1h", "{}", second.text());
