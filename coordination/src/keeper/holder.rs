@@ -190,7 +190,7 @@ impl Holder {
         }
     }
 
-    /// Logs a problem, unless it was already logged and is not over yet.
+    /// Logs a problem, unless it has been logged before and still persists.
     pub(super) fn warn(&mut self, kind: Kind, node: Option<u64>, what: &str) {
         if self.told.replace(kind) != Some(kind) {
             self.tell(kind, node, what);

@@ -34,7 +34,7 @@ impl Drop for NoForks {
     }
 }
 
-/// Waits before a fork. A transaction takes some ms, and at most 10 more if it waits for another process.
+/// Waits before a fork. A transaction takes a few ms, and at most 10 more if it waits for another process.
 extern "C" fn before() {
     while BUSY.swap(true, Ordering::AcqRel) {
         thread::sleep(Duration::from_millis(1));

@@ -378,7 +378,7 @@ impl Store for RedisStore {
         Facts { granularity_ms: 1, can_forget: true, asynchronous_replicas: self.replicas }
     }
 
-    /// When a server's first replica connects, the server takes another replication ID and has no second one.
+    /// When a server's first replica connects, the server changes its replication ID and has no secondary ID.
     /// A server that was a replica itself and lost its master's writes does the same, some time after it took
     /// over. The amount of data that a server received as a replica distinguishes the two cases.
     fn has_kept_all(&self, before: &str, now: &str) -> bool {
