@@ -12,11 +12,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::ExitCode;
 
-use rustix::fs::statvfs;
 use polyflake_test_support::servers::etcd::Etcd;
 use polyflake_test_support::servers::mariadb::MariaDb;
 use polyflake_test_support::servers::postgres::Postgres;
 use polyflake_test_support::servers::redis::Redis;
+use rustix::fs::statvfs;
 use suite::Suite;
 
 /// How many numbers a segment has where the store is not what is measured, of Polyflake and of CosId.
