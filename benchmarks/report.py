@@ -545,9 +545,9 @@ def document(results: Results, charts: Iterable[str]) -> str:
 TARGETS_PAGE = """\
 # Benchmark targets
 
-Which of its own targets Polyflake reached in the last run on each processor. They are for working
-on Polyflake: each benchmark's program says what its figures should reach. To choose a package, read
-the [benchmarks](README.md).
+Each benchmark's program sets targets for its figures, for those who work on Polyflake. This page
+shows which of them the last run on each processor reached. To choose a package, read the
+[benchmarks](README.md).
 """
 
 

@@ -36,9 +36,9 @@ import (
 // number of goroutines may use it at the same time.
 //
 // No number is issued twice, by any process, as long as the store does not lose a write it has acknowledged. With one
-// store, each number is greater than every number that this process got before the call began. A process that ends
-// without [Counter.Close] leaves a gap: the numbers it had in hand, at most two segments, and those of its calls in
-// progress.
+// store, each number is greater than every number that this process got before the call began. If a process
+// ends without [Counter.Close], the numbers it had fetched but not returned are skipped: at most two segments, and the
+// numbers of its calls in progress.
 //
 // Goroutines that wait for the store wait in Go, and hold only a few threads between them.
 //

@@ -31,7 +31,7 @@ type cPublicIDs struct{ pointer *C.polyflake_public_ids }
 // several keys, separated by white space or commas. [GeneratePublicKey] generates a key.
 //
 // It returns [ErrInvalidOption] if a key or the prefix is invalid, if two keys have the same number or the same bytes,
-// or if there is no key or more than 16. The message reveals no part of a key.
+// if no key is given, or if more than 16 are. The message shows no part of a key.
 func NewPublicIDs(keys []string, prefix string) (*PublicIDs, error) {
 	var pointer *C.polyflake_public_ids
 	detail := newDetail()

@@ -82,8 +82,8 @@ type cSnowflake struct {
 // Layouts that split the bits differently are separate systems, and their IDs may collide.
 //
 // It returns [ErrInvalidLayout], [ErrUnknownLayout], [ErrInvalidNode] or [ErrInvalidOption] for an invalid option. It
-// also returns [ErrInvalidOption] if [MaxAhead] or [MaxBackward] differ from those of a shared cursor, if that cursor
-// uses another state file or none, or if [Lease] is combined with [State] or [Clock]. It returns [ErrForked] for a node
+// also returns [ErrInvalidOption] if the node's cursor already exists with another [MaxAhead] or [MaxBackward], or with
+// another state file or none, and if [Lease] is combined with [State] or [Clock]. It returns [ErrForked] for a node
 // that the parent process used before a fork without a state file. With [State], it may also return [ErrStateFile], or
 // [ErrClockFailed] for a custom clock, and takes about a second if the file is new or the machine has just booted. With
 // [Lease], it waits for a node, and may return [ErrLeaseUnavailable].

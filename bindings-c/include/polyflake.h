@@ -461,7 +461,7 @@ typedef struct polyflake_lease_record {
    */
   int is_warning;
   /**
-   * The kind, as in polyflake_lease_event, NUL-terminated. Empty if there is no event.
+   * The kind of event, NUL-terminated, as in polyflake_lease_event; empty if the queue was empty.
    */
   char kind[32];
   /**
@@ -749,8 +749,8 @@ const char *polyflake_copies_warning(void);
  * or until a ttl after the last one is freed (the address sets the ttl; 30 s by default). Events are reported to the
  * listener set with polyflake_set_lease_listener.
  *
- * A process that ends without polyflake_counter_close leaves a gap: the numbers it had in hand, at most two segments,
- * and the numbers of its calls in progress.
+ * If a process ends without polyflake_counter_close, the numbers it had fetched but not returned are skipped: at most
+ * two segments, and the numbers of its calls in progress.
  *
  * Returns POLYFLAKE_INVALID_OPTION if an option is missing or invalid, if the stores differ in order or number from
  * those that the counter began with, if this process already uses the counter with another start or step, or if the
@@ -993,8 +993,8 @@ const char *polyflake_lease_state_name(int state);
 /**
  * Sets the listener, a function that the library calls from now on with every event of this process's leases and
  * counters: a lease was acquired, lost or released, a store does not answer, a counter has stopped. There is only one
- * listener at a time. A new one replaces it, and NULL removes it. Once this function has returned, the previous
- * listener is no longer called.
+ * listener at a time: a new one replaces it, and NULL removes it. The library does not call the previous listener once
+ * this function has returned.
  *
  * Until the first call of this function or of polyflake_next_lease_event, warnings are written to stderr.
  *
@@ -1007,7 +1007,7 @@ polyflake_status polyflake_set_lease_listener(polyflake_lease_listener listener,
 /**
  * Takes the oldest event from a queue, for languages whose functions cannot be called on another thread. Events are
  * queued from the first call on. The queue holds at most 100; while it is full, new events are dropped. Set
- * record->size first. If there is no event, kind is empty.
+ * record->size first. If the queue is empty, so is kind.
  */
 polyflake_status polyflake_next_lease_event(struct polyflake_lease_record *record,
                                             struct polyflake_detail *detail);
@@ -1302,8 +1302,8 @@ polyflake_status polyflake_sequences_stats(const struct polyflake_sequences *seq
  * freed.
  *
  * Returns POLYFLAKE_INVALID_NODE for a missing or invalid node; POLYFLAKE_INVALID_OPTION if any other option is
- * invalid, if max_ahead_ms or max_backward_ms differ from those of a shared cursor, if that cursor uses another state
- * file or none, or if a lease is combined with a state file or a custom clock; POLYFLAKE_FORKED for a node that the
+ * invalid, if the node's cursor already exists with another max_ahead_ms or max_backward_ms, or with another state
+ * file or none, and if a lease is combined with a state file or a custom clock; POLYFLAKE_FORKED for a node that the
  * parent process used before a fork without a state file; POLYFLAKE_STATE_FILE if the state file cannot be used;
  * POLYFLAKE_LEASE_UNAVAILABLE if no node is free or the store cannot be reached; or POLYFLAKE_CLOCK_FAILED if a custom
  * clock fails, which is read here only if there is a state file.
@@ -1336,8 +1336,8 @@ void polyflake_snowflake_free(struct polyflake_snowflake *snowflake);
  *
  * Returns POLYFLAKE_SEQUENCE_EXHAUSTED or POLYFLAKE_CLOCK_MOVED_BACKWARDS if that was not enough (after a step back of
  * more than max_backward_ms, the call does not wait), POLYFLAKE_TIME_OUT_OF_RANGE if the clock is outside the layout's
- * range, POLYFLAKE_CLOCK_FAILED if the custom clock fails, POLYFLAKE_FORKED in a child process if there is no state
- * file, POLYFLAKE_STATE_FILE if the state file can no longer be used, POLYFLAKE_LEASE_LOST if the lease has expired
+ * range, POLYFLAKE_CLOCK_FAILED if the custom clock fails, POLYFLAKE_FORKED in a child process without a state file,
+ * POLYFLAKE_STATE_FILE if the state file can no longer be used, POLYFLAKE_LEASE_LOST if the lease has expired
  * and was not renewed within max_wait_ms, or POLYFLAKE_CLOSED.
  */
 polyflake_status polyflake_next_id(const struct polyflake_snowflake *snowflake,
@@ -1443,8 +1443,8 @@ polyflake_status polyflake_snowflake_words(const struct polyflake_snowflake *sno
 /**
  * Gets statistics for monitoring. Set stats->size first. Reads the clock once.
  *
- * Returns POLYFLAKE_CLOCK_FAILED if the custom clock fails, POLYFLAKE_FORKED in a child process if there is no state
- * file, or POLYFLAKE_CLOSED.
+ * Returns POLYFLAKE_CLOCK_FAILED if the custom clock fails, POLYFLAKE_FORKED in a child process without a state file,
+ * or POLYFLAKE_CLOSED.
  */
 polyflake_status polyflake_snowflake_stats(const struct polyflake_snowflake *snowflake,
                                            struct polyflake_stats *stats,

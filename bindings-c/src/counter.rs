@@ -53,8 +53,8 @@ const OPTIONS: &str = "options is NULL";
 /// or until a ttl after the last one is freed (the address sets the ttl; 30 s by default). Events are reported to the
 /// listener set with polyflake_set_lease_listener.
 ///
-/// A process that ends without polyflake_counter_close leaves a gap: the numbers it had in hand, at most two segments,
-/// and the numbers of its calls in progress.
+/// If a process ends without polyflake_counter_close, the numbers it had fetched but not returned are skipped: at most
+/// two segments, and the numbers of its calls in progress.
 ///
 /// Returns POLYFLAKE_INVALID_OPTION if an option is missing or invalid, if the stores differ in order or number from
 /// those that the counter began with, if this process already uses the counter with another start or step, or if the

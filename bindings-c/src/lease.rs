@@ -133,8 +133,8 @@ pub type polyflake_lease_listener =
 
 /// Sets the listener, a function that the library calls from now on with every event of this process's leases and
 /// counters: a lease was acquired, lost or released, a store does not answer, a counter has stopped. There is only one
-/// listener at a time. A new one replaces it, and NULL removes it. Once this function has returned, the previous
-/// listener is no longer called.
+/// listener at a time: a new one replaces it, and NULL removes it. The library does not call the previous listener once
+/// this function has returned.
 ///
 /// Until the first call of this function or of polyflake_next_lease_event, warnings are written to stderr.
 ///
@@ -163,7 +163,7 @@ pub struct polyflake_lease_record {
     pub has_node: c_int,
     /// 1 if somebody should look into the event, otherwise 0.
     pub is_warning: c_int,
-    /// The kind, as in polyflake_lease_event, NUL-terminated. Empty if there is no event.
+    /// The kind of event, NUL-terminated, as in polyflake_lease_event; empty if the queue was empty.
     pub kind: [c_char; 32],
     /// The store's address without its password, NUL-terminated.
     pub store: [c_char; POLYFLAKE_STORE_SIZE],
@@ -173,7 +173,7 @@ pub struct polyflake_lease_record {
 
 /// Takes the oldest event from a queue, for languages whose functions cannot be called on another thread. Events are
 /// queued from the first call on. The queue holds at most 100; while it is full, new events are dropped. Set
-/// record->size first. If there is no event, kind is empty.
+/// record->size first. If the queue is empty, so is kind.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_next_lease_event(
     record: *mut polyflake_lease_record,

@@ -76,8 +76,8 @@ pub(crate) const SNOWFLAKE: &str = "snowflake is NULL";
 /// freed.
 ///
 /// Returns POLYFLAKE_INVALID_NODE for a missing or invalid node; POLYFLAKE_INVALID_OPTION if any other option is
-/// invalid, if max_ahead_ms or max_backward_ms differ from those of a shared cursor, if that cursor uses another state
-/// file or none, or if a lease is combined with a state file or a custom clock; POLYFLAKE_FORKED for a node that the
+/// invalid, if the node's cursor already exists with another max_ahead_ms or max_backward_ms, or with another state
+/// file or none, and if a lease is combined with a state file or a custom clock; POLYFLAKE_FORKED for a node that the
 /// parent process used before a fork without a state file; POLYFLAKE_STATE_FILE if the state file cannot be used;
 /// POLYFLAKE_LEASE_UNAVAILABLE if no node is free or the store cannot be reached; or POLYFLAKE_CLOCK_FAILED if a custom
 /// clock fails, which is read here only if there is a state file.
@@ -150,8 +150,8 @@ pub unsafe extern "C" fn polyflake_snowflake_free(snowflake: *mut polyflake_snow
 ///
 /// Returns POLYFLAKE_SEQUENCE_EXHAUSTED or POLYFLAKE_CLOCK_MOVED_BACKWARDS if that was not enough (after a step back of
 /// more than max_backward_ms, the call does not wait), POLYFLAKE_TIME_OUT_OF_RANGE if the clock is outside the layout's
-/// range, POLYFLAKE_CLOCK_FAILED if the custom clock fails, POLYFLAKE_FORKED in a child process if there is no state
-/// file, POLYFLAKE_STATE_FILE if the state file can no longer be used, POLYFLAKE_LEASE_LOST if the lease has expired
+/// range, POLYFLAKE_CLOCK_FAILED if the custom clock fails, POLYFLAKE_FORKED in a child process without a state file,
+/// POLYFLAKE_STATE_FILE if the state file can no longer be used, POLYFLAKE_LEASE_LOST if the lease has expired
 /// and was not renewed within max_wait_ms, or POLYFLAKE_CLOSED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_next_id(
@@ -437,8 +437,8 @@ pub unsafe extern "C" fn polyflake_snowflake_words(
 
 /// Gets statistics for monitoring. Set stats->size first. Reads the clock once.
 ///
-/// Returns POLYFLAKE_CLOCK_FAILED if the custom clock fails, POLYFLAKE_FORKED in a child process if there is no state
-/// file, or POLYFLAKE_CLOSED.
+/// Returns POLYFLAKE_CLOCK_FAILED if the custom clock fails, POLYFLAKE_FORKED in a child process without a state file,
+/// or POLYFLAKE_CLOSED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_stats(
     snowflake: *const polyflake_snowflake,

@@ -48,8 +48,8 @@ let closeOnly: (this: Counter) => void;
  *
  * - No number is issued twice, by any process, as long as the store does not lose writes that it has acknowledged.
  * - With one store, each number is greater than every number that this process got before the call began.
- * - A process that ends without {@link Counter.close} leaves a gap: the numbers it had in hand, which are at most two
- *   segments, and the numbers of calls in progress.
+ * - If a process ends without {@link Counter.close}, the numbers it had fetched but not returned are skipped: at most
+ *   two segments, and the numbers of calls in progress.
  *
  * All Counters in a process with the same store and name share the numbers in hand, even across worker threads.
  * `cluster` and PM2 workers are separate processes, and each has its own numbers in hand. Counters work only in Node's

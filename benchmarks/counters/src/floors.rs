@@ -36,7 +36,7 @@ impl Cursor {
     }
 }
 
-/// Writes a block of its own file to the disk each time.
+/// Writes and syncs one block of a private file on each call.
 fn flush() -> impl FnMut() -> u64 {
     let folder = tempfile::tempdir_in(std::env::temp_dir()).expect("a folder for a file");
     let file = File::create(folder.path().join("file")).expect("a file that can be written");

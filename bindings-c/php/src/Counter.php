@@ -23,8 +23,9 @@ use TypeError;
  *     $number = $orders->nextId();
  *
  * No number is issued twice, by any process, as long as the store does not lose a write it has acknowledged. With one
- * store, each number is greater than every number that this process got before the call began. A process that ends
- * without close() leaves a gap: the numbers it had in hand, at most two segments, and those of its calls in progress.
+ * store, each number is greater than every number that this process got before the call began. If a process ends
+ * without close(), the numbers it had fetched but not returned are skipped: at most two segments, and the numbers of
+ * its calls in progress.
  *
  * All Counters in a process with the same stores and name share the numbers in hand. Later requests share them too, if
  * a request comes at least once in the ttl of the store's address (30 s, or "?ttl=1h"). After a fork, the child fetches

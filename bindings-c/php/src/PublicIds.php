@@ -43,7 +43,7 @@ final class PublicIds
      * @param string $prefix the prefix of the public IDs: '', or words of the characters a-z and 0-9, joined by _, with
      *     at most 24 characters in all
      * @throws Exception\InvalidOptionException if a key or the prefix is invalid, if two keys have the same number or
-     *     the same bytes, or if there is no key or more than 16; the message reveals no part of a key
+     *     the same bytes, if no key is given, or if more than 16 are; the message shows no part of a key
      * @throws LibraryException if libpolyflake cannot be used
      */
     public function __construct(#[SensitiveParameter] string|array $keys, #[SensitiveParameter] string $prefix)

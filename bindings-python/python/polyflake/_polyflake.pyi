@@ -258,8 +258,8 @@ class Counter:
         max_wait_ms: the longest time that a call waits for the store. Default: 10000.
 
     No number is issued twice, by any process, as long as the store does not lose writes that it has acknowledged. With
-    one store, each number is greater than every number that this process got before the call began. A process that ends
-    without close leaves a gap of at most two segments: the numbers that it had in hand.
+    one store, each number is greater than every number that this process got before the call began. If a process ends
+    without close, the numbers it had fetched but not returned are skipped, at most two segments.
 
     The constructor creates the counter if the store does not have it, and waits without the GIL until it can issue a
     number. Calls wait in the same way if no number is in hand. In a process, Counters with the same name and store
