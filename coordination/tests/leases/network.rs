@@ -103,20 +103,31 @@ fn hosts_of_zookeeper_fall_silent() {
     hosts_fall_silent(&Zookeeper::new());
 }
 
+/// A busy machine may take longer than closing waits, and then says so: three releases of ten are enough.
 fn close_after(store: &impl Backend, namespace: &str, harm: impl Fn(&Proxy)) {
     let journals = Journals::new();
     let proxy = Proxy::new(store.port(), 0);
-    let address = store.address(&format!("namespace={namespace}&nodes=0-0&ttl=20m&wait=60s"));
-    let address = address.replace(&format!(":{}", store.port()), &format!(":{}", proxy.port()));
-    for _ in 0..3 {
+    let (mut released, mut late) = (0, 0);
+    while released < 3 {
+        assert!(late < 7, "a node was not given back {late} times");
+        let address = store.address(&format!("namespace={namespace}{late}&nodes=0-0&ttl=20m&wait=60s"));
+        let address = address.replace(&format!(":{}", store.port()), &format!(":{}", proxy.port()));
         let mut holder = journals.start(&address);
         assert_eq!(holder.node(), 0);
         holder.tell("issue 10");
         holder.wait_for_ids(Holder::start(), 10);
         harm(&proxy);
+        let mark = holder.mark();
         holder.tell("close");
-        holder.wait_for(Holder::start(), "closed");
-        holder.wait_for(Holder::start(), "event released");
+        holder.wait_for(mark, "closed");
+        let is_released = holder.wait_until(mark, "end of the lease", |lines| {
+            lines.iter().find_map(|line| match line.split(' ').nth(1) {
+                Some("released") => Some(true),
+                Some("store_unreachable") => Some(false),
+                _ => None,
+            })
+        });
+        *(if is_released { &mut released } else { &mut late }) += 1;
     }
-    journals.assert_unique(30);
+    journals.assert_unique(10 * (released + late));
 }
