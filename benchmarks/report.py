@@ -363,8 +363,8 @@ def processor(results: Results) -> str:
     return machine.get("CPU") or machine.get("Architecture") or "unknown"
 
 
-# These belong to no language: each gets its own document.
-OWN_DOCUMENTS = ("Counters", "Service")
+# Each gets its own document. Java alone takes minutes; the others belong to no language.
+OWN_DOCUMENTS = ("Java", "Counters", "Service")
 
 
 def own_name(results: Results) -> str:
@@ -424,6 +424,21 @@ columns have the medians of the rounds.
 
 # The first sentences of such a document: which table they are about, and the text.
 ANSWERS = {
+    "Java": [
+        (
+            "one ID",
+            "An ID takes {ours} ns in Java; from {peer}, the fastest other that reads the clock, "
+            "{theirs} ns.",
+        ),
+        (
+            "two threads, one generator",
+            "With two threads, it takes {ours} ns, and from {peer} {theirs} ns.",
+        ),
+        (
+            "two virtual threads, one generator",
+            "With two virtual threads, it takes {ours} ns, and from {peer} {theirs} ns.",
+        ),
+    ],
     "Counters": [
         (
             "one number, one thread",

@@ -250,7 +250,7 @@ def counters() -> Prepared:
     )
     program: Program = [target / "release" / "polyflake-counter-benchmarks"]
     try:
-        return [*program, "--java", java()], []
+        return [*program, "--java", cosid()], []
     except CommandFailed as problem:
         pom = (SUITE / "java" / "pom.xml").read_text()
         found = re.search(r"<artifactId>cosid-.*\s*<version>(.*)</version>", pom)
@@ -258,7 +258,46 @@ def counters() -> Prepared:
         return program, [missing("Counters", "CosId", found[1] if found else "", why)]
 
 
-def java() -> str:
+def java() -> Prepared:
+    """Apart from the other languages, since JMH takes minutes."""
+    home, work = jdk(), WORK / "jmh"
+    if not home:
+        raise Skipped("there is no JDK 22 or later")
+    need("mvn", "maven")
+    lib, classes = work / "lib", work / "classes"
+    for folder in (lib, classes):  # without the jars of a version that was here before
+        shutil.rmtree(folder, ignore_errors=True)
+    maven = ("mvn", "-B", "-q", "-f")
+    command(
+        *(*maven, SUITE / "jmh" / "pom.xml", "dependency:copy-dependencies", f"-Dlib={lib}"),
+        JAVA_HOME=home,
+    )
+    command(
+        *(*maven, ROOT / "bindings-c" / "java" / "pom.xml", "package"),
+        *("-Dmaven.test.skip", f"-Dbuilt={work / 'polyflake'}"),
+        JAVA_HOME=home,
+    )
+    version = command(ROOT / "tools" / "metadata", "version").strip()
+    shutil.copy(work / "polyflake" / f"polyflake-{version}.jar", lib)
+    command(
+        *(f"{home}/bin/javac", "-proc:full", "-d", classes, "-cp", f"{lib}/*"),
+        *sorted((SUITE / "jmh").glob("*.java")),
+    )
+    # In UTC, since ShardingSphere's epoch is a local time.
+    options = ("--enable-native-access=ALL-UNNAMED", "-Duser.timezone=UTC")
+    return [
+        *(f"{home}/bin/java", *options, "-cp", f"{classes}:{lib}/*"),
+        "polyflake.benchmarks.Main",
+    ], []
+
+
+def jdk() -> str:
+    """The home of one that the package can use, or nothing."""
+    found = subprocess.run([ROOT / "bindings-c" / "java" / "jdk"], capture_output=True, text=True)
+    return found.stdout.strip()
+
+
+def cosid() -> str:
     """Where the classes are."""
     need("javac", "default-jdk-headless")
     need("mvn", "maven")
@@ -292,11 +331,12 @@ LANGUAGES: dict[str, tuple[str, Callable[[], Prepared]]] = {
     "node": ("Node", node),
     "go": ("Go", go),
     "php": ("PHP", php),
+    "java": ("Java", java),
     "counters": ("Counters", counters),
     "service": ("Service", service),
 }
 # Each has its own document.
-APART = ("counters", "service")
+APART = ("java", "counters", "service")
 
 
 # Running -----------------------------------------------------------------------------------------
@@ -414,6 +454,7 @@ def tools() -> dict[str, str]:
         "Go": ["go", "version"],
         "PHP": ["php", "--version"],
         "Java": ["java", "--version"],
+        "Java of the package": [f"{jdk()}/bin/java", "--version"],
         "redis-benchmark": ["redis-benchmark", "--version"],
         # Its own --version is a failure.
         "wrk": ["dpkg-query", "--show", "wrk"],

@@ -1,0 +1,188 @@
+package polyflake.benchmarks;
+
+import cn.hutool.core.lang.Snowflake;
+import com.baomidou.mybatisplus.core.toolkit.Sequence;
+import com.github.f4b6a3.tsid.Tsid;
+import com.github.f4b6a3.tsid.TsidFactory;
+import com.github.yitter.contract.IdGeneratorOptions;
+import com.github.yitter.idgen.DefaultIdGenerator;
+import com.tencent.devops.leaf.snowflake.SnowflakeIDGenImpl;
+import com.xfvape.uid.impl.CachedUidGenerator;
+import com.xfvape.uid.impl.DefaultUidGenerator;
+import io.polyflake.Layout;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.SymbolLookup;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
+import java.util.List;
+import java.util.Properties;
+import java.util.UUID;
+import java.util.concurrent.Callable;
+import java.util.function.LongFunction;
+import java.util.function.LongSupplier;
+import me.ahoo.cosid.snowflake.MillisecondSnowflakeId;
+import me.ahoo.cosid.snowflake.MillisecondSnowflakeIdStateParser;
+import org.apache.shardingsphere.infra.algorithm.keygen.snowflake.SnowflakeKeyGenerateAlgorithm;
+
+/** The generators and decoders that are measured. */
+final class Subjects {
+    static final String OURS = "ours";
+    static final String PEER = "peer";
+    static final String FLOOR = "floor";
+    static final String CALL = "critical downcall of a constant";
+    static final String SHIFTS = "shifts and masks of a constant layout";
+
+    /**
+     * @param origin a class of the package, for its version
+     * @param layout of its IDs; null if they have no time, or no IDs are made
+     */
+    record Subject<T>(String role, String name, Class<?> origin, String layout, boolean readsClock,
+            boolean isComparable, String note, Callable<T> create) {
+        Subject(String role, String name, Class<?> origin, String layout, String note, Callable<T> create) {
+            this(role, name, origin, layout, true, true, note, create);
+        }
+
+        static <T> Subject<T> floor(String name, String note, Callable<T> create) {
+            return new Subject<>(FLOOR, name, null, null, false, true, note, create);
+        }
+    }
+
+    private record Parts(long time, long datacenter, long worker, long sequence) {}
+
+    private static final String AHEAD = "runs ahead of the clock rather than wait";
+
+    static final List<Subject<LongSupplier>> GENERATORS = List.of(
+            polyflake("polyflake nextId", "twitter"),
+            polyflake("polyflake nextId, 22-bit sequence", "timestamp:40|worker:1|sequence:22@1735689600000/1ms"),
+            new Subject<>(PEER, "CosId MillisecondSnowflakeId", MillisecondSnowflakeId.class, "cosid", "", () -> {
+                var ids = new MillisecondSnowflakeId(1);
+                return ids::generate;
+            }),
+            new Subject<>(PEER, "Hutool Snowflake", Snowflake.class, "twitter", "", () -> {
+                var ids = new Snowflake(1, 1);
+                return ids::nextId;
+            }),
+            new Subject<>(PEER, "yitter DefaultIdGenerator", DefaultIdGenerator.class,
+                    "timestamp:41|worker:10|sequence:12@1582136402000/1ms", "set to 12 sequence bits; " + AHEAD, () -> {
+                        var options = new IdGeneratorOptions((short) 1);
+                        options.WorkerIdBitLength = 10;
+                        options.SeqBitLength = 12;
+                        var ids = new DefaultIdGenerator(options);
+                        return ids::newLong;
+                    }),
+            new Subject<>(PEER, "Leaf SnowflakeIDGenImpl", SnowflakeIDGenImpl.class, "leaf",
+                    "from the fork com.tencent.devops.leaf, with a worker that does not come from ZooKeeper", () -> {
+                        var ids = new SnowflakeIDGenImpl("", 0);
+                        return () -> ids.get("").getId();
+                    }),
+            new Subject<>(PEER, "UidGenerator DefaultUidGenerator", DefaultUidGenerator.class,
+                    "timestamp:31|worker:7|sequence:25@1463673600000/1s",
+                    "from the fork com.xfvape.uid; set to 25 sequence bits per second", () -> {
+                        var ids = baidu(new DefaultUidGenerator(), 7, 25);
+                        return ids::getUID;
+                    }),
+            new Subject<>(PEER, "UidGenerator CachedUidGenerator", CachedUidGenerator.class,
+                    "timestamp:31|worker:16|sequence:16@1463673600000/1s", false, true,
+                    "from the fork com.xfvape.uid; set to 16 sequence bits per second; other threads make its IDs"
+                            + " ahead of the clock",
+                    () -> {
+                        var ids = baidu(new CachedUidGenerator(), 16, 16);
+                        return ids::getUID;
+                    }),
+            new Subject<>(PEER, "tsid-creator TsidFactory", TsidFactory.class,
+                    "timestamp:42|node:10|sequence:12@1577836800000/1ms", "", () -> {
+                        var ids = TsidFactory.newInstance1024(1);
+                        return () -> ids.create().toLong();
+                    }),
+            new Subject<>(PEER, "ShardingSphere SnowflakeKeyGenerateAlgorithm", SnowflakeKeyGenerateAlgorithm.class,
+                    "timestamp:41|worker:10|sequence:12@1477958400000/1ms", "returns a collection of one ID", () -> {
+                        var ids = new SnowflakeKeyGenerateAlgorithm();
+                        ids.init(new Properties());
+                        return () -> (long) ids.generateKeys(null, 1).iterator().next();
+                    }),
+            new Subject<>(PEER, "MyBatis-Plus Sequence", Sequence.class, "twitter", false, true,
+                    "its time is what another thread stored last", () -> {
+                        var ids = new Sequence(1, 1);
+                        return ids::nextId;
+                    }),
+            new Subject<>(PEER, "UUID.randomUUID()", null, null, false, false, "128 bits, without a time",
+                    () -> () -> UUID.randomUUID().getLeastSignificantBits()),
+            Subject.floor(CALL, "polyflake_abi_version", Subjects::constantCall),
+            Subject.floor("System.currentTimeMillis()", "", () -> System::currentTimeMillis),
+            Subject.floor("System.nanoTime()", "", () -> System::nanoTime));
+
+    static final List<Subject<LongFunction<Object>>> DECODERS = List.of(
+            new Subject<>(OURS, "polyflake Layout.decode", Layout.class, null, "", () -> {
+                var layout = Layout.of("twitter");
+                return layout::decode;
+            }),
+            new Subject<>(PEER, "CosId MillisecondSnowflakeIdStateParser", MillisecondSnowflakeId.class, null,
+                    "time, machine and sequence, and a text of them", () -> {
+                        var parser = MillisecondSnowflakeIdStateParser.of(new MillisecondSnowflakeId(1));
+                        return parser::parse;
+                    }),
+            new Subject<>(PEER, "UidGenerator parseUID", DefaultUidGenerator.class, null,
+                    "from the fork com.xfvape.uid; returns a text of JSON", () -> {
+                        var ids = baidu(new DefaultUidGenerator(), 7, 25);
+                        return ids::parseUID;
+                    }),
+            new Subject<>(PEER, "Hutool Snowflake", Snowflake.class, null, true, false,
+                    "three calls for the time, the worker and the datacenter, as numbers; not the sequence", () -> {
+                        var ids = new Snowflake(1, 1);
+                        return id -> new Parts(
+                                ids.getGenerateDateTime(id), ids.getDataCenterId(id), ids.getWorkerId(id), 0);
+                    }),
+            new Subject<>(PEER, "tsid-creator Tsid.getInstant", Tsid.class, null, true, false, "only the time",
+                    () -> id -> Tsid.from(id).getInstant()),
+            new Subject<>(PEER, "MyBatis-Plus Sequence.parseIdTimestamp", Sequence.class, null, true, false,
+                    "only the time, as a number", () -> Sequence::parseIdTimestamp),
+            Subject.floor(SHIFTS, "a record of four numbers",
+                    () -> id -> new Parts((id >>> 22) + 1288834974657L, id >>> 17 & 31, id >>> 12 & 31, id & 4095)));
+
+    static Subject<LongSupplier> generator(String name) {
+        return GENERATORS.stream().filter(one -> one.name.equals(name)).findFirst().orElseThrow();
+    }
+
+    static Subject<LongFunction<Object>> decoder(String name) {
+        return DECODERS.stream().filter(one -> one.name.equals(name)).findFirst().orElseThrow();
+    }
+
+    private static Subject<LongSupplier> polyflake(String name, String layout) {
+        return new Subject<>(OURS, name, Layout.class, layout, "", () -> {
+            var ids = io.polyflake.Snowflake.builder().layout(layout).node(1).build();
+            return ids::nextId;
+        });
+    }
+
+    private static DefaultUidGenerator baidu(DefaultUidGenerator ids, int workerBits, int sequenceBits)
+            throws Exception {
+        ids.setTimeBits(63 - workerBits - sequenceBits);
+        ids.setWorkerBits(workerBits);
+        ids.setSeqBits(sequenceBits);
+        ids.setWorkerIdAssigner(() -> 1);
+        ids.afterPropertiesSet();
+        return ids;
+    }
+
+    /** Kept in a constant, as a call should be. */
+    private static final class Constant {
+        static final SymbolLookup LIBRARY = SymbolLookup.libraryLookup("libpolyflake.so", Arena.global());
+        static final MethodHandle CALL = Linker.nativeLinker().downcallHandle(
+                LIBRARY.findOrThrow("polyflake_abi_version"), FunctionDescriptor.of(ValueLayout.JAVA_INT),
+                Linker.Option.critical(false));
+    }
+
+    private static LongSupplier constantCall() {
+        return () -> {
+            try {
+                return (int) Constant.CALL.invokeExact();
+            } catch (Throwable failed) {
+                throw new AssertionError(failed);
+            }
+        };
+    }
+
+    private Subjects() {}
+}
