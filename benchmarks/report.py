@@ -363,19 +363,20 @@ def processor(results: Results) -> str:
     return machine.get("CPU") or machine.get("Architecture") or "unknown"
 
 
-# Each gets its own document. Java alone takes minutes; the others belong to no language.
-OWN_DOCUMENTS = ("Java", "Counters", "Service")
+# Each gets its own document, with this in the title. Java takes minutes, and the others belong to
+# no language.
+OWN_DOCUMENTS = {"Java": "Java", "Counters": "counters", "Service": "service"}
 
 
 def own_name(results: Results) -> str:
     """What its document is of, if not of languages."""
     named = results.languages
-    return named[0].lower() if len(named) == 1 and named[0] in OWN_DOCUMENTS else ""
+    return OWN_DOCUMENTS.get(named[0], "") if len(named) == 1 else ""
 
 
 def stem(results: Results) -> str:
     """Of the document and the folder of its charts."""
-    return "-".join(filter(None, [file_name(processor(results)), own_name(results)]))
+    return "-".join(filter(None, [file_name(processor(results)), own_name(results).lower()]))
 
 
 def title(results: Results) -> str:

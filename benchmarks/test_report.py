@@ -392,16 +392,14 @@ def test_a_language_without_peers_has_no_chart() -> None:
     assert report.chart(read(result("polyflake", 1, "ours")), "Rust") is None
 
 
-def test_counters_have_a_document_of_their_own(tmp_path: Path) -> None:
-    records = [
-        RUN,
-        result("polyflake next_id", 7, "ours", targets=[], floor=[], language="Counters"),
-    ]
+@pytest.mark.parametrize(("language", "words"), [("Counters", "counters"), ("Java", "Java")])
+def test_some_have_a_document_of_their_own(tmp_path: Path, language: str, words: str) -> None:
+    records = [RUN, result("polyflake next_id", 7, "ours", targets=[], floor=[], language=language)]
     results = report.read_results(map(json.dumps, records))
     written = report.write_report(results, tmp_path)
-    assert written.name == "intel-xeon-counters.md"
+    assert written.name == f"intel-xeon-{language.lower()}.md"
     text = written.read_text()
-    assert text.startswith("# Benchmarks on Intel Xeon: counters\n")
+    assert text.startswith(f"# Benchmarks on Intel Xeon: {words}\n")
     assert "## Instructions" not in text
 
 
