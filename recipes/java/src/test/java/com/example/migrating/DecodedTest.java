@@ -6,6 +6,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import cn.hutool.core.lang.Snowflake;
 import com.baomidou.mybatisplus.core.incrementer.DefaultIdentifierGenerator;
 import com.baomidou.mybatisplus.core.toolkit.Sequence;
+import com.tencent.devops.leaf.snowflake.SnowflakeIDGenImpl;
+import com.xfvape.uid.BitsAllocator;
+import com.xfvape.uid.impl.DefaultUidGenerator;
 import io.polyflake.Decoded;
 import io.polyflake.Layout;
 import java.time.Duration;
@@ -90,5 +93,35 @@ class DecodedTest {
         SnowflakeKeyGenerateAlgorithm ids = new SnowflakeKeyGenerateAlgorithm();
         ids.init(new Properties());
         check("shardingsphere", Map.of("worker", 0L), () -> (long) ids.generateKeys(null, 1).iterator().next());
+    }
+
+    @Test
+    void leaf() {
+        SnowflakeIDGenImpl ids = new SnowflakeIDGenImpl("", 0);
+        check("leaf", Map.of("worker", 1023L), () -> ids.get("").getId());
+        check("twitter", Map.of("datacenter", 31L, "worker", 31L), () -> ids.get("").getId());
+        SnowflakeIDGenImpl since2020 = new SnowflakeIDGenImpl("", 0, 1577836800000L);
+        check("timestamp:41|worker:10|sequence:12@1577836800000/1ms", Map.of("worker", 1023L),
+                () -> since2020.get("").getId());
+    }
+
+    @Test
+    void uidGenerator() throws Exception {
+        DefaultUidGenerator ids = new DefaultUidGenerator();
+        ids.setTimeBits(29);
+        ids.setWorkerBits(21);
+        ids.setSeqBits(13);
+        ids.setEpochStr("2016-09-20");
+        ids.setWorkerIdAssigner(() -> 7);
+        ids.afterPropertiesSet();
+        check("timestamp:29|worker:21|sequence:13@1474300800000/1s", Map.of("worker", 7L), ids::getUID);
+
+        // With its default bits, the generator has come to its end, but not the class that composes its IDs.
+        long id = new BitsAllocator(28, 22, 13).allocate((1L << 28) - 1, (1L << 22) - 2, 8190);
+        Decoded decoded = Layout.of("baidu").decode(id);
+        assertEquals((1L << 28) - 1, decoded.ticks());
+        assertEquals((1L << 22) - 2, decoded.field("worker"));
+        assertEquals(8190, decoded.sequence());
+        assertEquals(Instant.parse("2024-11-20T13:24:15Z"), decoded.time());
     }
 }
