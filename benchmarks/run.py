@@ -515,6 +515,8 @@ def run(keys: Sequence[str], rounds: int | None, folder: Path) -> bool:
     with results.open(encoding="utf-8") as lines:
         report = read_results(lines)
     print(terminal(report))
+    if not report.rows:  # The document keeps the figures that it has.
+        return bool(report.failed)
     document = write_report(report, folder)
     say(f"results: {without_paths(str(results))}; document: {without_paths(str(document))}")
     return bool(report.failed)
