@@ -363,8 +363,8 @@ def processor(results: Results) -> str:
     return machine.get("CPU") or machine.get("Architecture") or "unknown"
 
 
-# Each gets its own document, with this in the title. Java takes minutes, and the others belong to
-# no language.
+# Each gets its own document, with this in the title: JMH takes minutes, and the others belong to no
+# language.
 OWN_DOCUMENTS = {"Java": "Java", "Counters": "counters", "Service": "service"}
 
 
@@ -399,8 +399,8 @@ measured](#how-it-was-measured) and [other processors](README.md#processors).
 MEASURED = """\
 ## How it was measured
 
-All figures are of one run, in which every subject was measured in each round, one after the other.
-`make bench` repeats the run on your machine; [how it
+All figures come from one run, in which the subjects took turns. `make bench` repeats the run on
+your machine; [how it
 measures](https://github.com/polyflake/polyflake/blob/main/benchmarks/README.md#how-it-measures).
 """
 
@@ -414,12 +414,17 @@ the processor.
 
 # What a table of it needs to be understood, and no other document does.
 REMARKS = {
+    "Java": """\
+JMH gives each subject a JVM for five rounds at a time. With two threads, the figure is half the
+mean time of a call. This is too low if a thread had to wait for a processor, so compare such
+figures only with each other. The ratio of a decoder that returns less than ours is in parentheses.
+""",
     "Service": """\
 Server and client share the processors of this machine, so a faster client, or a network, would give
 other figures: compare what is in one table. redis-server keeps nothing on a disk here. The time of
 a request is what redis-benchmark and wrk measure, and in a pipeline that of all its commands; the
 columns have the medians of the rounds.
-"""
+""",
 }
 
 
@@ -428,16 +433,16 @@ ANSWERS = {
     "Java": [
         (
             "one ID",
-            "An ID takes {ours} ns in Java; from {peer}, the fastest other that reads the clock, "
+            "An ID takes {ours} ns in Java. {peer}, the fastest peer that reads the clock, takes "
             "{theirs} ns.",
         ),
         (
             "two threads, one generator",
-            "With two threads, it takes {ours} ns, and from {peer} {theirs} ns.",
+            "With two threads, an ID takes {ours} ns, and {peer} takes {theirs} ns.",
         ),
         (
             "two virtual threads, one generator",
-            "With two virtual threads, it takes {ours} ns, and from {peer} {theirs} ns.",
+            "With two virtual threads, an ID takes {ours} ns, and {peer} takes {theirs} ns.",
         ),
     ],
     "Counters": [

@@ -259,7 +259,7 @@ def counters() -> Prepared:
 
 
 def java() -> Prepared:
-    """Apart from the other languages, since JMH takes minutes."""
+    """JMH takes minutes, so Java is measured apart from the other languages."""
     home, work = jdk(), WORK / "jmh"
     if not home:
         raise Skipped("there is no JDK 22 or later")
@@ -292,7 +292,7 @@ def java() -> Prepared:
 
 
 def jdk() -> str:
-    """The home of one that the package can use, or nothing."""
+    """The home of a JDK that the package can use, or an empty text."""
     found = subprocess.run([ROOT / "bindings-c" / "java" / "jdk"], capture_output=True, text=True)
     return found.stdout.strip()
 
@@ -454,7 +454,7 @@ def tools() -> dict[str, str]:
         "Go": ["go", "version"],
         "PHP": ["php", "--version"],
         "Java": ["java", "--version"],
-        "Java of the package": [f"{jdk()}/bin/java", "--version"],
+        "Java for Polyflake": [f"{jdk()}/bin/java", "--version"],
         "redis-benchmark": ["redis-benchmark", "--version"],
         # Its own --version is a failure.
         "wrk": ["dpkg-query", "--show", "wrk"],
@@ -515,7 +515,7 @@ def run(keys: Sequence[str], rounds: int | None, folder: Path) -> bool:
     with results.open(encoding="utf-8") as lines:
         report = read_results(lines)
     print(terminal(report))
-    if not report.rows:  # The document keeps the figures that it has.
+    if not report.rows:  # Nothing was measured: keep the document's figures.
         return bool(report.failed)
     document = write_report(report, folder)
     say(f"results: {without_paths(str(results))}; document: {without_paths(str(document))}")

@@ -22,8 +22,8 @@ import polyflake.benchmarks.Subjects.Subject;
  *
  * <pre>java polyflake.benchmarks.Main [--rounds 9]</pre>
  *
- * JMH starts a JVM for each subject and measures several rounds in it. All subjects have had theirs before the next JVM
- * of the first starts.
+ * JMH starts a JVM for each subject and measures several rounds in it. Once all subjects
+ * have run, the first gets its next JVM.
  */
 public final class Main {
     private static final int ROUNDS_PER_JVM = 5;
@@ -52,7 +52,7 @@ public final class Main {
                     .verbosity(VerboseMode.SILENT)
                     .build();
             for (var iteration : new Runner(options).runSingle().getAggregatedResult().getIterationResults()) {
-                // Each thread's average: together they take one ID in a part of it.
+                // The score is the mean of each thread, and the threads take IDs at the same time.
                 rounds().add(iteration.getPrimaryResult().getScore() / threads);
             }
         }
@@ -82,12 +82,12 @@ public final class Main {
             {"kind":"missing","language":"Java","subject":"%s","version":"%s","why":"%s"}""";
     private static final String ONE = "one ID";
 
-    /** For the lines alone: JMH prints the warnings of its JVMs. */
+    /** Prints only the results: JMH prints its JVMs' warnings to System.out, which is silenced. */
     private static final PrintStream OUT = System.out;
 
     public static void main(String[] args) throws Exception {
         System.setOut(new PrintStream(OutputStream.nullOutputStream()));
-        // JMH would start a JVM before each one that measures, to find out.
+        // Otherwise JMH starts another JVM before each measurement, to find out.
         System.setProperty("jmh.blackhole.mode", "COMPILER");
         System.setProperty("jmh.ignoreLock", "true");
         int rounds = args.length == 2 && args[0].equals("--rounds") ? Integer.parseInt(args[1]) : 9;
@@ -160,7 +160,7 @@ public final class Main {
         return "\"repeated\":%d,\"ids\":%d,\"ahead_ms\":%d".formatted(CHECKED - different, CHECKED, ahead.get());
     }
 
-    /** What follows the package's name in that of its jar. */
+    /** Reads the version from the name of the package's jar. */
     private static String version(Subject<?> subject) {
         if (subject.origin() == null) {
             return "";

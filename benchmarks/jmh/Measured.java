@@ -15,12 +15,12 @@ import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.infra.Blackhole;
 
-/** What JMH runs, in a JVM for each subject, so that the compiler sees one generator or decoder. */
+/** The benchmarks. Each subject has its own JVM, so that the compiler sees only one generator or decoder. */
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
 @OperationsPerInvocation(Measured.BURST)
 public class Measured {
-    /** Two threads use up no sequence of 12 bits. */
+    /** Two threads do not exhaust a 12-bit sequence. */
     static final int BURST = 1000;
 
     @State(Scope.Benchmark)

@@ -26,7 +26,7 @@ import me.ahoo.cosid.snowflake.MillisecondSnowflakeId;
 import me.ahoo.cosid.snowflake.MillisecondSnowflakeIdStateParser;
 import org.apache.shardingsphere.infra.algorithm.keygen.snowflake.SnowflakeKeyGenerateAlgorithm;
 
-/** The generators and decoders that are measured. */
+/** The generators and decoders to measure. */
 final class Subjects {
     static final String OURS = "ours";
     static final String PEER = "peer";
@@ -36,7 +36,7 @@ final class Subjects {
 
     /**
      * @param origin a class of the package, for its version
-     * @param layout of its IDs; null if they have no time, or no IDs are made
+     * @param layout the IDs' layout; null if they have no timestamp, or if the subject creates no IDs
      */
     record Subject<T>(String role, String name, Class<?> origin, String layout, boolean readsClock,
             boolean isComparable, String note, Callable<T> create) {
@@ -166,7 +166,7 @@ final class Subjects {
         return ids;
     }
 
-    /** Kept in a constant, as a call should be. */
+    /** A constant handle, so that the compiler can inline the call. */
     private static final class Constant {
         static final SymbolLookup LIBRARY = SymbolLookup.libraryLookup("libpolyflake.so", Arena.global());
         static final MethodHandle CALL = Linker.nativeLinker().downcallHandle(

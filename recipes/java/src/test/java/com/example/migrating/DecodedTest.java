@@ -116,7 +116,7 @@ class DecodedTest {
         ids.afterPropertiesSet();
         check("timestamp:29|worker:21|sequence:13@1474300800000/1s", Map.of("worker", 7L), ids::getUID);
 
-        // With its default bits, the generator has come to its end, but not the class that composes its IDs.
+        // The generator's default layout ended in 2024, but the class that composes its IDs still works.
         long id = new BitsAllocator(28, 22, 13).allocate((1L << 28) - 1, (1L << 22) - 2, 8190);
         Decoded decoded = Layout.of("baidu").decode(id);
         assertEquals((1L << 28) - 1, decoded.ticks());
