@@ -91,6 +91,11 @@ impl Proxy {
         self.inner.silent_below.store(self.inner.opened.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
+    /// How many connections were opened so far.
+    pub fn connections(&self) -> u64 {
+        self.inner.opened.load(Ordering::Relaxed)
+    }
+
     #[allow(dead_code)]
     pub fn harms(&self) -> u64 {
         self.inner.harms.load(Ordering::Relaxed)
