@@ -18,7 +18,7 @@ use std::sync::Mutex;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, flock, statvfs};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 /// Databases refuse to run as root: then they run as `nobody`.
@@ -178,9 +178,14 @@ impl Drop for Server {
     }
 }
 
-/// A folder that the servers can write to.
+/// A folder that the servers can write to: in memory if there is plenty. On a disk that others keep busy, a commit may
+/// take longer than a short TTL allows.
 pub fn folder() -> tempfile::TempDir {
-    let folder = tempfile::Builder::new().prefix("polyflake-").tempdir().unwrap();
+    const PLENTY: u64 = 8 << 30;
+    let memory = Path::new("/dev/shm");
+    let free = statvfs(memory).map_or(0, |found| found.f_bavail * found.f_frsize);
+    let above = if free >= PLENTY { memory.into() } else { std::env::temp_dir() };
+    let folder = tempfile::Builder::new().prefix("polyflake-").tempdir_in(above).unwrap();
     give(folder.path());
     folder
 }
