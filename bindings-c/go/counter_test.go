@@ -260,7 +260,7 @@ func TestCounterOptions(t *testing.T) {
 		{polyflake.ErrInvalidOption, "step is 1099511627776", "a", []polyflake.CounterOption{store, polyflake.CounterStep(1 << 40)}},
 		{polyflake.ErrInvalidOption, "start is 0", "a", []polyflake.CounterOption{store, polyflake.CounterStart(0)}},
 		{polyflake.ErrInvalidOption, "max_wait_ms is ", "a", []polyflake.CounterOption{store, polyflake.CounterMaxWait(-1)}},
-		{polyflake.ErrInvalidOption, "no option is called", "a", []polyflake.CounterOption{store, polyflake.CounterSet("node", "7")}},
+		{polyflake.ErrInvalidOption, "there is no option", "a", []polyflake.CounterOption{store, polyflake.CounterSet("node", "7")}},
 		{polyflake.ErrInvalidOption, "1000 characters", strings.Repeat("n", 1000), []polyflake.CounterOption{store}},
 		{polyflake.ErrInvalidOption, "0 characters", "", []polyflake.CounterOption{store}},
 		{polyflake.ErrInvalidOption, "control character", "a\x00b", []polyflake.CounterOption{store}},

@@ -297,7 +297,7 @@ func TestSequencesOptions(t *testing.T) {
 		{polyflake.ErrInvalidOption, "step is 0", "a", []polyflake.SequencesOption{store, polyflake.SequencesStep(0)}},
 		{polyflake.ErrInvalidOption, "max_keys is 0", "a", []polyflake.SequencesOption{store, polyflake.SequencesMaxKeys(0)}},
 		{polyflake.ErrInvalidOption, "max_wait_ms is ", "a", []polyflake.SequencesOption{store, polyflake.SequencesMaxWait(-1)}},
-		{polyflake.ErrInvalidOption, "no option is called", "a", []polyflake.SequencesOption{store, polyflake.SequencesSet("start", "7")}},
+		{polyflake.ErrInvalidOption, "there is no option", "a", []polyflake.SequencesOption{store, polyflake.SequencesSet("start", "7")}},
 		{polyflake.ErrInvalidOption, "1000 characters", strings.Repeat("n", 1000), []polyflake.SequencesOption{store}},
 		{polyflake.ErrInvalidOption, "0 characters", "", []polyflake.SequencesOption{store}},
 		{polyflake.ErrInvalidOption, "control character", "a\x00b", []polyflake.SequencesOption{store}},

@@ -210,6 +210,12 @@ impl Error {
         }
     }
 
+    /// Creates the error for an option that does not exist. The template has a `%` for its name.
+    #[doc(hidden)]
+    pub const fn unknown_option(template: &'static str, name: &str) -> Self {
+        Self::new(ErrorCode::InvalidOption, template, &[Value::Bytes(name.as_bytes())])
+    }
+
     /// Creates the error for a binding that was built without stores when `what` needs one.
     #[cfg(feature = "std")]
     #[doc(hidden)]

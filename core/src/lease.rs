@@ -290,7 +290,7 @@ impl LeaseUse {
                 LeaseLost,
                 "the lease on node % is over: the task that renews it at % panicked; create a new Snowflake",
                 Number(self.node().unwrap_or_default()),
-                Word(Word::new(keeper.store().as_bytes())),
+                Word(Word::address(keeper.store())),
             );
         }
         // `retry_after_ms` reads the last value.
@@ -298,7 +298,7 @@ impl LeaseUse {
             LeaseLost,
             "the lease on node % has expired, and % has not renewed it; the next attempt is in % ms",
             Number(self.node().unwrap_or_default()),
-            Word(Word::new(keeper.store().as_bytes())),
+            Word(Word::address(keeper.store())),
             Number(keeper.retry_after_ms())
         )
     }

@@ -425,7 +425,7 @@ fn unknown(name: &str) -> Error {
     } else {
         "there is no option `%`; there are layout, node, max_backward_ms, max_ahead_ms, max_wait_ms, sequence_start, clock"
     };
-    error!(InvalidOption, TEMPLATE, Bytes(name.as_bytes()))
+    Error::unknown_option(TEMPLATE, name)
 }
 
 #[cfg(test)]
@@ -443,6 +443,11 @@ mod tests {
             ("sequence_start", "random", "sequence_start is `random`; it takes zero or spread"),
             ("clock", "atomic", "clock is `atomic`; it takes system or steady"),
             ("nodes", "1", "no option `nodes`; there are layout, node,"),
+            // Swapped, or the wrong option.
+            ("redis://user:secret@host/0", "lease", "no option `redis://…`; there are layout, node,"),
+            ("max_wait_ms", "redis://user:secret@host/0", "max_wait_ms is redis://…; it takes"),
+            ("clock", "redis://user:secret@host/0", "clock is `redis://…`; it takes"),
+            ("sequence_start", "redis://user:secret@host/0", "sequence_start is `redis://…`; it takes"),
         ] {
             let error = options.set(name, value).unwrap_err().to_string();
             assert!(error.starts_with("invalid_option: ") && error.contains(says), "{error}");
@@ -464,6 +469,13 @@ mod tests {
         let unknown = unknown("x").to_string();
         let listed = unknown.split("there are ").last().unwrap().split(", ");
         assert!(listed.eq(NAMES), "{unknown}");
+        for name in ["node", "layout"] {
+            let mut options = Options::default();
+            let error =
+                options.set(name, "redis://user:secret@host/0").and_then(|()| options.resolve().map(drop));
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains("//…") && !error.contains("secret"), "{error}");
+        }
         let missing = Options::default().resolve().err().unwrap().to_string();
         assert!(missing.contains("node is missing; it takes a whole number from 0 to 1023"), "{missing}");
         let first = Options::default().layout("nope").max_wait_ms(-1).node(1).resolve().err().unwrap();

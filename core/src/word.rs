@@ -65,9 +65,17 @@ impl<'a> Word<'a> {
     #[cfg(feature = "std")]
     const MAX_PATH: usize = 68;
 
-    /// Creates a word from a caller's text.
+    /// Creates a word from a caller's text. An address is cut after its `//`, since a password may follow: the
+    /// caller may have set the wrong option, or swapped an option's name and value.
     pub(crate) const fn new(text: &'a [u8]) -> Self {
-        Self::cut(text, Self::MAX)
+        let end = end_of_slashes(text);
+        Self::cut(text, if end < Self::MAX { end } else { Self::MAX })
+    }
+
+    /// Creates a word from the address of a store without its secrets.
+    #[cfg(feature = "std")]
+    pub(crate) const fn address(text: &'a str) -> Self {
+        Self::cut(text.as_bytes(), Self::MAX)
     }
 
     /// Creates a word from a text of any length by Polyflake.
@@ -127,6 +135,18 @@ impl<'a> Word<'a> {
     }
 }
 
+/// Returns the length of a text up to the end of the first `//`, or its whole length.
+const fn end_of_slashes(text: &[u8]) -> usize {
+    let mut rest = text;
+    while let Some((_, after)) = rest.split_first() {
+        if let [b'/', b'/', after @ ..] = rest {
+            return text.len() - after.len();
+        }
+        rest = after;
+    }
+    text.len()
+}
+
 /// A word of at most `N` bytes that outlives the caller's text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct OwnedWord<const N: usize = { Word::MAX }> {
@@ -138,9 +158,12 @@ pub(crate) struct OwnedWord<const N: usize = { Word::MAX }> {
 impl<const N: usize> OwnedWord<N> {
     pub(crate) const EMPTY: Self = Self { bytes: [0; N], len: 0, is_cut: false };
 
+    /// Creates a word from a caller's text, as [`Word::new`] does.
     pub(crate) const fn new(text: &[u8]) -> Self {
+        let text = Word::new(text);
         let mut word = Self::EMPTY;
-        word.push(text);
+        word.push(text.bytes);
+        word.is_cut |= text.is_cut;
         word
     }
 
@@ -348,6 +371,19 @@ mod tests {
         assert_eq!(shown(Word::cut(b"aaaaa", 5)), "aaaaa");
         assert_eq!(shown(Word::new(b"a\xffb")), "a\u{fffd}b");
         assert_eq!(shown(Word::new(b"a\nb")), "a\\u{a}b");
+        for (text, is) in [
+            ("redis://user:secret@host/0", "redis://…"),
+            ("redis://", "redis://"),
+            ("//user:secret//", "//…"),
+            ("redis:/ /:/", "redis:/ /:/"),
+            (
+                "a-scheme-that-is-longer-than-a-word-in-a-message://x",
+                "a-scheme-that-is-longer-than-a-word-in-a…",
+            ),
+        ] {
+            assert_eq!(shown(Word::new(text.as_bytes())), is);
+            assert_eq!(shown(<OwnedWord>::new(text.as_bytes()).word()), is);
+        }
         let long = "x".repeat(100);
         assert_eq!(shown(<OwnedWord>::new(long.as_bytes()).word()), shown(Word::new(long.as_bytes())));
     }

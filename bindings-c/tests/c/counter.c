@@ -364,7 +364,7 @@ static void wrong_options(void) {
       {"wrong", "start", "0", "start is 0"},
       {"wrong", "start", "9223372036854775808", "start is 9223372036854775808"},
       {"wrong", "max_wait_ms", "-1", "max_wait_ms is -1"},
-      {"wrong", "node", "7", "no option is called"},
+      {"wrong", "node", "7", "there is no option"},
       {"wrong", "store", "gopher://host/0", "store: "},
       {"wrong", "store", "", "store: "},
       {"", NULL, NULL, "0 characters"},
@@ -372,7 +372,9 @@ static void wrong_options(void) {
       {"a\nb", NULL, NULL, "control character"},
       {"\xff", NULL, NULL, "not UTF-8"},
       {"wrong", "step", "\xff", "not UTF-8"},
-      {"wrong", "\xff", "1", "no option is called"},
+      {"wrong", "\xff", "1", "there is no option"},
+      {"wrong", "redis://user:secret@host/0", "store", "there is no option `redis://…`"},
+      {"wrong", "step", "redis://user:secret@host/0", "step is redis://…;"},
   };
   for (size_t n = 0; n < sizeof wrong / sizeof *wrong; n++) {
     polyflake_counter *none = NULL;
@@ -414,7 +416,7 @@ static void wrong_options(void) {
     if (n == 2)
       polyflake_options_set_clock(options, NULL, NULL, NULL);
     CHECK_STATUS(POLYFLAKE_INVALID_OPTION, polyflake_counter_open(options, &none, &detail));
-    CHECK(strstr(detail.message, "no option is called") != NULL);
+    CHECK(strstr(detail.message, "there is no option") != NULL);
     polyflake_options_free(options);
   }
   polyflake_layout_free(layout);

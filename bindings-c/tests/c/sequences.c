@@ -321,14 +321,16 @@ static void wrong_options(void) {
       {"wrong", "step", "many", "step is "},
       {"wrong", "max_keys", "0", "max_keys is 0"},
       {"wrong", "max_wait_ms", "-1", "max_wait_ms is -1"},
-      {"wrong", "start", "7", "no option is called"},
+      {"wrong", "start", "7", "there is no option"},
       {"wrong", "store", "sqlite:///tmp/other.db", "store is given twice"},
       {"", NULL, NULL, "0 characters"},
       {long_name, NULL, NULL, "1000 characters"},
       {"a\nb", NULL, NULL, "control character"},
       {"\xff", NULL, NULL, "not UTF-8"},
       {"wrong", "step", "\xff", "not UTF-8"},
-      {"wrong", "\xff", "1", "no option is called"},
+      {"wrong", "\xff", "1", "there is no option"},
+      {"wrong", "redis://user:secret@host/0", "store", "there is no option `redis://…`"},
+      {"wrong", "step", "redis://user:secret@host/0", "step is redis://…;"},
   };
   for (size_t n = 0; n < sizeof wrong / sizeof *wrong; n++) {
     polyflake_sequences *none = NULL;

@@ -138,10 +138,10 @@ impl CounterOptions {
             _ if name == max_wait_ms => self.max_wait_ms(Number::parse(value)),
             _ => {
                 let mut options = self;
-                let name: String = name.chars().take(100).collect();
-                options.keep(invalid(&format!(
-                    "no option is called {name:?}; there are store, start, step and {max_wait_ms}"
-                )));
+                options.keep(Error::unknown_option(
+                    "there is no option `%`; there are store, start, step and max_wait_ms",
+                    name,
+                ));
                 options
             }
         }

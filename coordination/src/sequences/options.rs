@@ -156,10 +156,10 @@ impl SequencesOptions {
             _ if name == max_wait_ms => self.max_wait_ms_named(Number::parse(value), max_wait_ms),
             _ => {
                 let mut options = self;
-                let name: String = name.chars().take(100).collect();
-                options.keep(invalid(&format!(
-                    "no option is called {name:?}; there are store, sections, step, {max_keys} and {max_wait_ms}"
-                )));
+                options.keep(Error::unknown_option(
+                    "there is no option `%`; there are store, sections, step, max_keys and max_wait_ms",
+                    name,
+                ));
                 options
             }
         }

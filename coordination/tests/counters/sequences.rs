@@ -513,8 +513,10 @@ fn options_that_cannot_be_are_refused() {
         (new("a").set("max_wait_ms", "4294967296"), "max_wait_ms is 4294967296"),
         (
             new("a").set("maxKeys", "1"),
-            "no option is called \"maxKeys\"; there are store, sections, step, max_keys and max_wait_ms",
+            "there is no option `maxKeys`; there are store, sections, step, max_keys and max_wait_ms",
         ),
+        (new("a").set("redis://user:secret@host/0", "store"), "there is no option `redis://…`; "),
+        (new("a").set("step", "redis://user:secret@host/0"), "step is redis://…; "),
     ] {
         let error = options.open().unwrap_err();
         assert_eq!(error.code(), ErrorCode::InvalidOption, "{says}");
