@@ -8,13 +8,11 @@ export type {
 export type { Instant, Integer, Node } from "./convert.js";
 export type { CounterOptions } from "./counter.js";
 export { Counter } from "./counter.js";
-export { Decoded } from "./decoded.js";
-export { DecodedAll } from "./decoded-all.js";
 export type { PolyflakeErrorCode } from "./errors.js";
 export { PolyflakeError } from "./errors.js";
 export type { IdGenerator } from "./generator.js";
 export type { LayoutFields } from "./layout.js";
-export { Layout } from "./layout.js";
+export { Decoded, DecodedAll, Layout } from "./layout.js";
 export type { LeaseEvent } from "./native.js";
 export type { SequenceKey, SequencesOptions } from "./sequences.js";
 export { Sequences } from "./sequences.js";

@@ -1,9 +1,11 @@
-import type { Field, LayoutParts } from "../../bindings-wasm/js/backend.js";
+import { lengthOf } from "../../bindings-wasm/js/arrays.js";
+import type { Column, Field, LayoutParts } from "../../bindings-wasm/js/backend.js";
 import type { Instant, Integer, Node } from "./convert.js";
 import { bigintOf, idArray, integer, nodeTexts, text, toDate, unixMs, wrongType } from "./convert.js";
 import { core } from "./core.js";
-import { Decoded, Reader } from "./decoded.js";
-import { DecodedAll } from "./decoded-all.js";
+import { HIGH, halves, isNode, LOW, Reader, whole } from "./reader.js";
+
+// A layout decodes IDs, and a decoded ID has its layout, so these classes share a file.
 
 /** A layout as an object. */
 export interface LayoutFields {
@@ -233,4 +235,197 @@ function parts(layout: string | LayoutFields): LayoutParts {
   });
   const epoch = integer(epochMs, "epochMs");
   return core().layoutOf(texts, epoch, integer(tickMs, "tickMs"));
+}
+
+// For `toEqual` and `deepEqual` in tests, which do not call getters and would otherwise find nothing to compare.
+const ID = Symbol("id");
+const LAYOUT = Symbol("layout");
+
+/**
+ * A decoded ID, from {@link Layout.decode} or {@link Snowflake.decode}. Its getters read their values from the ID;
+ * `toJSON` returns all of them.
+ */
+export class Decoded {
+  readonly #id: bigint;
+  readonly #high: number;
+  readonly #low: number;
+  readonly #layout: Layout;
+  readonly #reader: Reader;
+  /** @internal */
+  readonly [ID]: bigint;
+  /** @internal */
+  readonly [LAYOUT]: string;
+
+  /** @internal */
+  constructor(layout: Layout, reader: Reader, id: bigint) {
+    whole[0] = id;
+    this.#id = id;
+    this.#high = halves[HIGH] as number;
+    this.#low = halves[LOW] as number;
+    this.#layout = layout;
+    this.#reader = reader;
+    this[ID] = id;
+    this[LAYOUT] = reader.text;
+  }
+
+  /** The ID. */
+  get id(): bigint {
+    return this.#id;
+  }
+
+  /** The start of the ID's tick, in Unix ms. */
+  get timestampMs(): bigint {
+    return this.#reader.timestampMs(this.#id, this.#high, this.#low);
+  }
+
+  /** The start of the ID's tick; `null` past the year 275760, the end of Date's range. */
+  get time(): Date | null {
+    return this.#reader.time(this.#id, this.#high, this.#low);
+  }
+
+  /** The number of ticks since the epoch. */
+  get ticks(): bigint {
+    return this.#reader.ticks(this.#id, this.#high, this.#low);
+  }
+
+  /** All node bits as one number. */
+  get node(): number {
+    return this.#reader.node(this.#high, this.#low);
+  }
+
+  /** The name and value of each node field, highest field first. */
+  get fields(): Readonly<Record<string, number>> {
+    return this.#reader.fields(this.#high, this.#low);
+  }
+
+  /** The sequence number within the tick. */
+  get sequence(): number {
+    return this.#reader.sequence.of(this.#high, this.#low);
+  }
+
+  /** The layout that decoded the ID. */
+  get layout(): Layout {
+    return this.#layout;
+  }
+
+  /** Returns whether both are the same ID, decoded by equal layouts. */
+  equals(other: Decoded): boolean {
+    return other instanceof Decoded && other.id === this.id && other.layout.equals(this.layout);
+  }
+
+  /**
+   * Returns the values for JSON. JSON has no bigint, so the ID and other values that may exceed 2^53 become decimal
+   * strings.
+   */
+  toJSON(): Record<string, unknown> {
+    const { id, timestampMs, ticks, node, fields, sequence } = this;
+    return {
+      id: String(id),
+      time: this.time,
+      timestampMs: String(timestampMs),
+      ticks: String(ticks),
+      node,
+      fields,
+      sequence,
+    };
+  }
+
+  /** @internal */
+  [Symbol.for("nodejs.util.inspect.custom")](): object {
+    const { id, timestampMs, ticks, node, fields, sequence } = this;
+    return new Shown({ id, timestampMs, ticks, node, fields, sequence });
+  }
+}
+
+/** The object that Node shows for a `Decoded`: its values, under the same class name. */
+const Shown = class Decoded {
+  constructor(values: object) {
+    Object.assign(this, values);
+  }
+};
+
+const NO_WIDE = new BigUint64Array(0);
+const NO_NARROW = new Uint32Array(0);
+
+/**
+ * Many IDs, decoded by {@link Layout.decodeAll} into columns with one value per ID, in the same order. A column is
+ * created on first access, and is the same array from then on.
+ *
+ * The IDs are not copied, so leave their array unchanged until you have read the columns that you need.
+ */
+export class DecodedAll {
+  readonly #ids: BigUint64Array;
+  readonly #layout: Layout;
+  #timestampsMs: BigUint64Array | undefined;
+  #ticks: BigUint64Array | undefined;
+  #nodes: Uint32Array | undefined;
+  #sequences: Uint32Array | undefined;
+  readonly #fields = new Map<string, Uint32Array>();
+
+  /** @internal */
+  constructor(layout: Layout, ids: BigUint64Array) {
+    this.#layout = layout;
+    this.#ids = ids;
+    this.#decode("", "", NO_WIDE, NO_NARROW);
+  }
+
+  /** The array of IDs that was passed in. */
+  get ids(): BigUint64Array {
+    return this.#ids;
+  }
+
+  /** The layout that decoded the IDs. */
+  get layout(): Layout {
+    return this.#layout;
+  }
+
+  /** The start of each ID's tick, in Unix ms. */
+  get timestampsMs(): BigUint64Array {
+    this.#timestampsMs ??= this.#wide("timestampsMs");
+    return this.#timestampsMs;
+  }
+
+  /** For each ID, the number of ticks since the epoch. */
+  get ticks(): BigUint64Array {
+    this.#ticks ??= this.#wide("ticks");
+    return this.#ticks;
+  }
+
+  /** All node bits of each ID as one number. */
+  get nodes(): Uint32Array {
+    this.#nodes ??= this.#narrow("nodes");
+    return this.#nodes;
+  }
+
+  /** Each ID's sequence number within its tick. */
+  get sequences(): Uint32Array {
+    this.#sequences ??= this.#narrow("sequences");
+    return this.#sequences;
+  }
+
+  /** The values of a node field; `undefined` if the layout has no node field with that name. */
+  field(name: string): Uint32Array | undefined {
+    let values = this.#fields.get(name);
+    if (values === undefined && isNode(name) && this.#layout.fields.some((field) => field.name === name)) {
+      values = this.#narrow("field", name);
+      this.#fields.set(name, values);
+    }
+    return values;
+  }
+
+  #wide(column: Column): BigUint64Array {
+    const values = new BigUint64Array(lengthOf(this.#ids));
+    this.#decode(column, "", values, NO_NARROW);
+    return values;
+  }
+
+  #narrow(column: Column, field = ""): Uint32Array {
+    const values = new Uint32Array(lengthOf(this.#ids));
+    this.#decode(column, field, NO_WIDE, values);
+    return values;
+  }
+
+  #decode(column: Column, field: string, wide: BigUint64Array, narrow: Uint32Array): void {
+    core().decodeAll(this.#layout.toString(), this.#ids, column, field, wide, narrow);
+  }
 }

@@ -2,12 +2,10 @@ import type { BackendSnowflake, LeaseInfo, Reading, Stats } from "../../bindings
 import type { Integer, Node } from "./convert.js";
 import { idArray, integer, nodeTexts, path as pathOf, reading, text, wrongType } from "./convert.js";
 import { batchSize, core, sharesCursor } from "./core.js";
-import type { Decoded } from "./decoded.js";
-import type { DecodedAll } from "./decoded-all.js";
 import { asyncDispose, dispose } from "./dispose.js";
 import { PolyflakeError } from "./errors.js";
 import type { IdGenerator } from "./generator.js";
-import { Layout } from "./layout.js";
+import { type Decoded, type DecodedAll, Layout } from "./layout.js";
 import type { Format } from "./text.js";
 import { formatId, formatNumber } from "./text.js";
 import { MOST_AT_ONCE, ThreadBatches, Waiting } from "./waiting.js";

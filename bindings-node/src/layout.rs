@@ -79,7 +79,7 @@ pub(crate) fn decode_all(
     mut wide: BigUint64ArraySlice<'_>,
     mut narrow: Uint32ArraySlice<'_>,
 ) -> Result<()> {
-    // SAFETY: `js/decoded-all.ts` has just created these arrays, and no JavaScript runs while they are in use.
+    // SAFETY: `js/layout.ts` has just created these arrays, and no JavaScript runs while they are in use.
     let (wide, narrow) = unsafe { (wide.as_mut(), narrow.as_mut()) };
     let (first, length) = (ids.as_ptr(), ids.len());
     run(env, &core_error, || {

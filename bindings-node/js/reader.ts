@@ -1,11 +1,10 @@
 import type { Field, LayoutParts } from "../../bindings-wasm/js/backend.js";
 import { toDate } from "./convert.js";
-import type { Layout } from "./layout.js";
 
 // A bigint and its halves. Arithmetic on bigints allocates every result, but arithmetic on 32-bit Numbers does not.
-const whole = new BigUint64Array(1);
-const halves = new Int32Array(whole.buffer);
-const [LOW, HIGH] =
+export const whole = new BigUint64Array(1);
+export const halves = new Int32Array(whole.buffer);
+export const [LOW, HIGH] =
   new Uint8Array(new Uint16Array([1]).buffer)[0] === 1 ? ([0, 1] as const) : ([1, 0] as const);
 
 /** Converts a whole Number to a bigint in half the time that `BigInt(number)` takes. */
@@ -124,110 +123,3 @@ export class Reader {
     return this.#epochMs + this.#timestamp.of(high, low) * this.#tickMs;
   }
 }
-
-// For `toEqual` and `deepEqual` in tests, which do not call getters and would otherwise find nothing to compare.
-const ID = Symbol("id");
-const LAYOUT = Symbol("layout");
-
-/**
- * A decoded ID, from {@link Layout.decode} or {@link Snowflake.decode}. Its getters read their values from the ID;
- * `toJSON` returns all of them.
- */
-export class Decoded {
-  readonly #id: bigint;
-  readonly #high: number;
-  readonly #low: number;
-  readonly #layout: Layout;
-  readonly #reader: Reader;
-  /** @internal */
-  readonly [ID]: bigint;
-  /** @internal */
-  readonly [LAYOUT]: string;
-
-  /** @internal */
-  constructor(layout: Layout, reader: Reader, id: bigint) {
-    whole[0] = id;
-    this.#id = id;
-    this.#high = halves[HIGH] as number;
-    this.#low = halves[LOW] as number;
-    this.#layout = layout;
-    this.#reader = reader;
-    this[ID] = id;
-    this[LAYOUT] = reader.text;
-  }
-
-  /** The ID. */
-  get id(): bigint {
-    return this.#id;
-  }
-
-  /** The start of the ID's tick, in Unix ms. */
-  get timestampMs(): bigint {
-    return this.#reader.timestampMs(this.#id, this.#high, this.#low);
-  }
-
-  /** The start of the ID's tick; `null` past the year 275760, the end of Date's range. */
-  get time(): Date | null {
-    return this.#reader.time(this.#id, this.#high, this.#low);
-  }
-
-  /** The number of ticks since the epoch. */
-  get ticks(): bigint {
-    return this.#reader.ticks(this.#id, this.#high, this.#low);
-  }
-
-  /** All node bits as one number. */
-  get node(): number {
-    return this.#reader.node(this.#high, this.#low);
-  }
-
-  /** The name and value of each node field, highest field first. */
-  get fields(): Readonly<Record<string, number>> {
-    return this.#reader.fields(this.#high, this.#low);
-  }
-
-  /** The sequence number within the tick. */
-  get sequence(): number {
-    return this.#reader.sequence.of(this.#high, this.#low);
-  }
-
-  /** The layout that decoded the ID. */
-  get layout(): Layout {
-    return this.#layout;
-  }
-
-  /** Returns whether both are the same ID, decoded by equal layouts. */
-  equals(other: Decoded): boolean {
-    return other instanceof Decoded && other.id === this.id && other.layout.equals(this.layout);
-  }
-
-  /**
-   * Returns the values for JSON. JSON has no bigint, so the ID and other values that may exceed 2^53 become decimal
-   * strings.
-   */
-  toJSON(): Record<string, unknown> {
-    const { id, timestampMs, ticks, node, fields, sequence } = this;
-    return {
-      id: String(id),
-      time: this.time,
-      timestampMs: String(timestampMs),
-      ticks: String(ticks),
-      node,
-      fields,
-      sequence,
-    };
-  }
-
-  /** @internal */
-  [Symbol.for("nodejs.util.inspect.custom")](): object {
-    const { id, timestampMs, ticks, node, fields, sequence } = this;
-    return new Shown({ id, timestampMs, ticks, node, fields, sequence });
-  }
-}
-
-/** The object that Node shows for a `Decoded`: its values, under the same class name. */
-const Shown = class Decoded {
-  constructor(values: object) {
-    Object.assign(this, values);
-  }
-};
