@@ -14,6 +14,7 @@ mod logs;
 mod memory;
 mod metrics;
 mod resp;
+mod secrets;
 mod service;
 mod shutdown;
 mod state;
@@ -24,14 +25,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::failure::Failure;
 use clients::Places;
-use config::{Begun, Config};
+use config::{Begun, Config, Opening};
 use listen::{Door, accept, allow_many, listen};
+use secrets::Secrets;
 use service::Service;
 use shutdown::{Asked, Ending, Signals};
 
@@ -70,62 +71,77 @@ pub(crate) fn run(config: Config) -> Result<(), Failure> {
 
 async fn serve(mut config: Config) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
-    let limits = &mut config.limits;
-    limits.connections = connections(limits.connections, allow_many(), config.generators.len())?;
-    let per_address = limits.per_address.unwrap_or(limits.connections.div_ceil(2));
-    let acceptor = config.tls.as_ref().map(|(cert, key)| tls::acceptor(cert, key)).transpose()?;
-    let (new_tls, tls) = acceptor.map(watch::channel).unzip();
-    let (tokens, token_file) = config.token.take().unzip();
-    let keys = config.tls.iter().map(|(_, key)| key);
-    token_file.iter().flatten().chain(keys).for_each(|file| auth::warn_if_open(file));
-    let service =
-        Arc::new(Service::new(config.limits, auth::Token::new(tokens), std::mem::take(&mut config.hosts)));
-    let (end, ending) = Ending::new();
-    let idle = Duration::from_secs(config.limits.idle_s);
-    let is_open = !service.token.is_wanted();
-    let places = Places::new(config.limits.connections, per_address);
-    let door = Door { tls, places: Arc::clone(&places), idle, is_open, ending };
-    // It always answers: if it is full, the oldest client that does not leave goes.
-    let (tls, places_of_admin) = (None, Places::new(ADMINS, usize::MAX));
-    let admin =
-        Door { tls, places: places_of_admin, idle: idle.min(ADMIN_IDLE), is_open: false, ..door.clone() };
-    // Before leasing a node, since another program may use one of the addresses.
-    let [of_admin, of_http, of_resp] =
-        [("--admin", &config.admin), ("--http", &config.http), ("--resp", &config.resp)]
-            .map(|(flag, addresses)| listeners(flag, addresses, &door));
-    let mut accepting = JoinSet::new();
-    for listener in of_admin? {
-        accepting.spawn(accept(listener, admin.clone(), http::Http::admin(Arc::clone(&service))));
-    }
-    for listener in of_http? {
-        accepting.spawn(accept(listener, door.clone(), http::Http::new(Arc::clone(&service))));
-    }
-    for listener in of_resp? {
-        accepting.spawn(accept(listener, door.clone(), resp::Resp::new(Arc::clone(&service))));
-    }
     let generators = config.take_generators();
-    let read_again = || {
-        let tokens =
-            token_file.as_ref().and_then(Option::as_ref).map(|file| config::tokens_in(file)).transpose()?;
-        if let Some(((cert, key), new)) = config.tls.as_ref().zip(new_tls.as_ref()) {
-            new.send_replace(tls::acceptor(cert, key)?);
-        }
-        if let Some(tokens) = tokens {
-            service.token.replace(tokens);
-        }
-        Ok::<_, Failure>(())
-    };
-    let reload = || match read_again() {
-        Ok(()) => tracing::info!("reloaded the certificate and the tokens"),
-        Err(error) => {
-            tracing::warn!("not reloaded; the earlier certificate and tokens stay: {}", error.message());
-        }
-    };
+    let limits = &mut config.limits;
+    limits.connections = connections(limits.connections, allow_many(), generators.len())?;
+    let limits = config.limits;
+    let (tokens, token_file) = config.token.take().unzip();
+    let hosts = std::mem::take(&mut config.hosts);
+    let service = Arc::new(Service::new(limits, auth::Token::new(tokens), hosts));
+    let (secrets, tls) = Secrets::read(Arc::clone(&service), token_file.flatten(), config.tls.take())?;
+    let per_address = limits.per_address.unwrap_or(limits.connections.div_ceil(2));
+    let places = Places::new(limits.connections, per_address);
+    let (end, ending) = Ending::new();
+    let idle = Duration::from_secs(limits.idle_s);
+    let is_open = !service.token.is_wanted();
+    let door = Door { tls, places: Arc::clone(&places), idle, is_open, ending };
+    // Before leasing a node, since another program may use one of the addresses.
+    let accepting = accept_all(&config, &door, &service)?;
     let used = {
         let (service, places) = (Arc::clone(&service), Arc::clone(&places));
         move || service.output.used_kib() + 8 * places.taken()
     };
     tokio::spawn(memory::keep_little(used));
+    if !open(generators, &service, &mut signals, &secrets).await? {
+        tracing::info!("stopped before it had started");
+        return Ok(());
+    }
+
+    let asked = signals.end(|| secrets.reload()).await;
+    service.end();
+    if asked == Asked::End && limits.lame_duck_s > 0 {
+        // This tells load balancers that it is not ready, so they send no more requests.
+        tracing::info!(seconds = limits.lame_duck_s, "lame duck");
+        let lame_duck = Duration::from_secs(limits.lame_duck_s);
+        let _ = timeout(lame_duck, signals.end(|| secrets.reload())).await;
+    }
+    tracing::info!("ending");
+    let _ = end.send(true);
+    tokio::select! {
+        () = finish(accepting, &places, service) => tracing::info!("ended"),
+        _ = signals.end(|| secrets.reload()) => tracing::warn!("stopped at once by a second signal"),
+    }
+    Ok(())
+}
+
+/// Listens on all addresses, and accepts connections until the server ends.
+fn accept_all(config: &Config, door: &Door, service: &Arc<Service>) -> Result<JoinSet<()>, Failure> {
+    let [of_admin, of_http, of_resp] =
+        [("--admin", &config.admin), ("--http", &config.http), ("--resp", &config.resp)]
+            .map(|(flag, addresses)| listeners(flag, addresses, door));
+    // It always answers: if it is full, the oldest client that does not leave goes.
+    let (tls, places, idle) = (None, Places::new(ADMINS, usize::MAX), door.idle.min(ADMIN_IDLE));
+    let admin = Door { tls, places, idle, is_open: false, ..door.clone() };
+    let mut accepting = JoinSet::new();
+    for listener in of_admin? {
+        accepting.spawn(accept(listener, admin.clone(), http::Http::admin(Arc::clone(service))));
+    }
+    for listener in of_http? {
+        accepting.spawn(accept(listener, door.clone(), http::Http::new(Arc::clone(service))));
+    }
+    for listener in of_resp? {
+        accepting.spawn(accept(listener, door.clone(), resp::Resp::new(Arc::clone(service))));
+    }
+    Ok(accepting)
+}
+
+/// Opens the generators. Returns false if a signal ended the server before they were open.
+async fn open(
+    generators: Vec<Opening>,
+    service: &Service,
+    signals: &mut Signals,
+    secrets: &Secrets,
+) -> Result<bool, Failure> {
     let begun = Arc::new(Begun::new());
     let to_fill = Arc::clone(&begun);
     let mut opening = tokio::task::spawn_blocking(move || Config::open(generators, &to_fill));
@@ -133,13 +149,12 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
         opened = &mut opening => {
             opened.unwrap_or_else(|error| Err(Failure::Io(error.to_string()))).inspect_err(|_| begun.give_back())?;
         }
-        _ = signals.end(reload) => {
+        _ = signals.end(|| secrets.reload()) => {
             let _ = timeout(GIVE_BACK, tokio::task::spawn_blocking(move || begun.give_back())).await;
             // Give back a generator that has just been opened, too. One that still waits for its store has nothing to give
             // back.
             let _ = timeout(JUST_NOW, opening).await;
-            tracing::info!("stopped before it had started");
-            return Ok(());
+            return Ok(false);
         }
     }
     service.open(begun.take());
@@ -149,28 +164,14 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     if !names.iter().any(|name| service.has_snowflakes(name)) {
         tracing::info!("no Snowflakes are served: --lease URL adds them");
     }
+    Ok(true)
+}
 
-    let asked = signals.end(reload).await;
-    service.end();
-    if asked == Asked::End && config.limits.lame_duck_s > 0 {
-        // This tells load balancers that it is not ready, so they send no more requests.
-        tracing::info!(seconds = config.limits.lame_duck_s, "lame duck");
-        let lame_duck = Duration::from_secs(config.limits.lame_duck_s);
-        let _ = timeout(lame_duck, signals.end(reload)).await;
-    }
-    tracing::info!("ending");
-    let _ = end.send(true);
-    let finish = async {
-        while accepting.join_next().await.is_some() {}
-        let _ = timeout(DRAIN, places.are_left()).await;
-        let closing = Arc::clone(&service);
-        let _ = timeout(GIVE_BACK, tokio::task::spawn_blocking(move || closing.close())).await;
-    };
-    tokio::select! {
-        () = finish => tracing::info!("ended"),
-        _ = signals.end(reload) => tracing::warn!("stopped at once by a second signal"),
-    }
-    Ok(())
+/// Waits for the running requests, then gives leases back.
+async fn finish(mut accepting: JoinSet<()>, places: &Places, service: Arc<Service>) {
+    while accepting.join_next().await.is_some() {}
+    let _ = timeout(DRAIN, places.are_left()).await;
+    let _ = timeout(GIVE_BACK, tokio::task::spawn_blocking(move || service.close())).await;
 }
 
 /// Listens on each address.
