@@ -2,6 +2,7 @@
 //! calls.
 
 mod records;
+mod refusal;
 mod rows;
 
 use core::sync::atomic::Ordering;
@@ -10,23 +11,21 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use polyflake::{Error, ErrorCode};
 use tokio::time::timeout;
 
 use self::records::{Records, drop_all};
+use self::refusal::Refusal;
 use self::rows::Rows;
 use super::pace::Pace;
 use super::{Keeper, looks, stores};
-use crate::counter::protocol::{self, Purpose};
+use crate::counter::protocol;
 use crate::counter::segments::Run;
 use crate::counter::shared::{Answer, Request, Shared, Source, What};
 use crate::counter::step::Step;
 use crate::event::{Event, Kind, tell};
-use crate::store::{LAST_NUMBER, Place, Reserve, Schema, StoreError};
+use crate::store::{Reserve, Schema, StoreError};
 use crate::watched::Trouble;
 
-/// The advice in error messages after a loss.
-const RAISE: &str = "raise the counter above all numbers that are in use";
 /// The time to wait if nothing is due.
 const IDLE: Duration = Duration::from_secs(3600);
 
@@ -55,33 +54,6 @@ pub(super) struct Task {
 enum Numbers {
     Records(Box<Records>),
     Rows(Rows),
-}
-
-/// The reason why a store returned no numbers.
-#[derive(Debug, Clone)]
-enum Refusal {
-    Store(StoreError),
-    Protocol(protocol::Refusal),
-    /// The purpose requires an answer from all of the counter's stores.
-    Others(Purpose, Option<StoreError>),
-    /// The store lost its record, but the other stores still have the counter.
-    LeftOut,
-    /// The other system's table has no row with this name.
-    NoRow,
-    /// The row belongs to another system, so Polyflake does not remove it.
-    NotOurs,
-    /// The row in another system's table has the number `last`, although this process has received the higher
-    /// number `seen`.
-    Behind {
-        last: u64,
-        seen: u64,
-    },
-    /// The row in tinyid's table has the wrong delta or remainder.
-    OtherRow {
-        found: Place,
-    },
-    End,
-    Contended,
 }
 
 impl Task {
@@ -431,6 +403,10 @@ impl Task {
         }
     }
 
+    fn trouble(&self, source: &Source, refusal: &Refusal) -> Trouble {
+        refusal.trouble(source, &self.shared.sources)
+    }
+
     fn name(&self) -> &str {
         self.shared.sources.first().map_or("", |source| &source.counter.name)
     }
@@ -438,138 +414,4 @@ impl Task {
 
 fn tell_of(source: &Source, kind: Kind, message: String) {
     tell(&Event { kind, node: None, store: source.address.to_string(), message });
-}
-
-impl Task {
-    fn trouble(&self, source: &Source, refusal: &Refusal) -> Trouble {
-        use protocol::Refusal as Of;
-        let (name, address) = (&source.counter.name, &source.address);
-        let address_of =
-            |at: usize| self.shared.sources.get(at).map(|it| it.address.to_string()).unwrap_or_default();
-        let unavailable = ErrorCode::CounterUnavailable;
-        let invalid = ErrorCode::InvalidOption;
-        let (code, is_final, why) = match refusal {
-            Refusal::Store(error) => {
-                (unavailable, matches!(error, StoreError::Refused(_)), stores::text_of(error))
-            }
-            Refusal::Others(purpose, error) => {
-                let what = match purpose {
-                    Purpose::Open { .. } => "none of its stores has it yet; it is created",
-                    Purpose::Raise { .. } => "it is raised",
-                    Purpose::Remove => "it is removed",
-                };
-                let why = error.as_ref().map(stores::text_of).unwrap_or_default();
-                (unavailable, false, format!("{what} once all of them answer: {why}"))
-            }
-            Refusal::LeftOut => {
-                let why = format!("{address} has lost its record of it, and is left out until then: {RAISE}");
-                (unavailable, false, why)
-            }
-            Refusal::NoRow => (
-                unavailable,
-                true,
-                format!("{address} has no row for it: a table of others gets none from here"),
-            ),
-            Refusal::NotOurs => (
-                unavailable,
-                true,
-                format!("its row in {address} belongs to other software; remove it there"),
-            ),
-            Refusal::Behind { last, seen } => {
-                let why = format!(
-                    "{address} has lost writes: it stands at {last}, and this process had numbers up to {seen} from it: {RAISE}"
-                );
-                (unavailable, true, why)
-            }
-            Refusal::OtherRow { found } => {
-                let Place { index, count } = source.place;
-                let why = format!(
-                    "the row of tiny_id_info at {address} has delta {} and remainder {}, and store {} of {count} must have delta \
-                     {count} and remainder {index}: give the stores in the order of their remainders",
-                    found.count,
-                    found.index,
-                    index + 1,
-                );
-                (invalid, true, why)
-            }
-            Refusal::Protocol(Of::OtherPlace { at, found, wanted }) => {
-                let why = format!(
-                    "{} is store {} of {} of it, and is given as store {} of {}: every process must name the same \
-                     stores in the same order, and their number cannot be changed",
-                    address_of(*at),
-                    found.index + 1,
-                    found.count,
-                    wanted.index + 1,
-                    wanted.count
-                );
-                (invalid, true, why)
-            }
-            Refusal::Protocol(Of::OtherId { at, .. }) => {
-                let why = format!(
-                    "{} has a counter with this name that was created without the other stores: remove it there, or name \
-                     the stores that belong together",
-                    address_of(*at)
-                );
-                (invalid, true, why)
-            }
-            Refusal::Protocol(Of::LostRecord { at }) => (
-                unavailable,
-                true,
-                format!(
-                    "{} has lost its record of it while the counter was made: {RAISE}, or remove it",
-                    address_of(*at)
-                ),
-            ),
-            Refusal::Protocol(Of::Removed) => (unavailable, true, format!("it was removed from {address}")),
-            Refusal::Protocol(Of::NotThere) => (unavailable, true, format!("{address} has no such counter")),
-            Refusal::Protocol(Of::Lost { in_ms }) => {
-                let why = format!(
-                    "{address} has lost writes: new numbers come in {in_ms} ms, above all that running processes had"
-                );
-                (unavailable, false, why)
-            }
-            Refusal::Protocol(Of::RefusedAfterLoss) => {
-                (unavailable, true, format!("{address} has lost writes: {RAISE}"))
-            }
-            Refusal::Protocol(Of::Unreadable { why }) => {
-                (unavailable, true, format!("its record in {address} cannot be read: {why}"))
-            }
-            Refusal::End | Refusal::Protocol(Of::End) => {
-                (unavailable, true, format!("it has reached its end, {LAST_NUMBER}"))
-            }
-            Refusal::Contended | Refusal::Protocol(Of::Contended | Of::Unreachable { .. }) => {
-                (unavailable, false, format!("every attempt at {address} conflicted with another process"))
-            }
-        };
-        Trouble { error: Error::from_outside(code, &format!("counter {name:?}: {why}")), is_final }
-    }
-}
-
-impl Refusal {
-    const fn is_end(&self) -> bool {
-        matches!(self, Self::End | Self::Protocol(protocol::Refusal::End))
-    }
-}
-
-impl From<StoreError> for Refusal {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl From<protocol::Refusal> for Refusal {
-    fn from(refusal: protocol::Refusal) -> Self {
-        Self::Protocol(refusal)
-    }
-}
-
-impl stores::AttemptError for Refusal {
-    fn is_the_stores(&self) -> bool {
-        matches!(self, Self::Store(_))
-    }
-
-    fn is_temporary(&self) -> bool {
-        let is_contended = matches!(self, Self::Contended | Self::Protocol(protocol::Refusal::Contended));
-        is_contended || matches!(self, Self::Store(StoreError::Unreachable(_)))
-    }
 }
