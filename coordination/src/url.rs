@@ -264,7 +264,6 @@ impl Address {
             nodes,
             label,
             clock_difference_ms,
-            is_clock_difference_default,
             replicas,
             is_durability_none,
             is_refused_after_loss,
@@ -277,8 +276,8 @@ impl Address {
             ttl_ms,
             wait_ms: wait_ms.unwrap_or(ttl_ms + 5_000),
             nodes,
-            clock_difference_ms,
-            is_clock_difference_default,
+            clock_difference_ms: clock_difference_ms.unwrap_or((ttl_ms / 4).min(1_000)),
+            is_clock_difference_default: clock_difference_ms.is_none(),
             replicas,
             is_durability_none,
             is_refused_after_loss,
@@ -537,8 +536,7 @@ struct Parameters {
     wait_ms: Option<u64>,
     nodes: Option<RangeInclusive<u64>>,
     label: Option<String>,
-    clock_difference_ms: u64,
-    is_clock_difference_default: bool,
+    clock_difference_ms: Option<u64>,
     replicas: u32,
     is_durability_none: bool,
     is_refused_after_loss: bool,
@@ -551,7 +549,6 @@ impl Parameters {
     /// Parses Polyflake's parameters, and returns the other parameters unchanged.
     fn read(query: &str, scheme: Scheme) -> Result<(Self, Vec<String>), String> {
         let mut it = Self { ttl_ms: 30_000, ..Self::default() };
-        let mut difference_ms = None;
         let mut rest = Vec::new();
         let mut seen = Vec::new();
         for part in query.split('&').filter(|part| !part.is_empty()) {
@@ -566,92 +563,82 @@ impl Parameters {
             if seen.contains(&key) {
                 return Err(format!("a parameter is given twice; ours are {}", ours(scheme)));
             }
-            match &*key {
-                "replicas" if !scheme.is_redis() => {
-                    return Err(format!("replicas is for Redis only; ours here are {}", ours(scheme)));
-                }
-                "durability" if !may_forget(scheme) => {
-                    return Err(format!(
-                        "durability is for Redis, PostgreSQL and MySQL; ours here are {}",
-                        ours(scheme)
-                    ));
-                }
-                "namespace" => it.namespace = Some(namespace(&value)?),
-                "ttl" => it.ttl_ms = duration("ttl", &value, 3_000, 3_600_000)?,
-                "wait" => it.wait_ms = Some(duration("wait", &value, 0, 86_400_000)?),
-                "clock_difference" => {
-                    difference_ms = Some(duration("clock_difference", &value, 10, 900_000)?);
-                }
-                "nodes" => it.nodes = Some(nodes(&value)?),
-                "label" => it.label = Some(label(&value)?),
-                "replicas" => {
-                    it.replicas =
-                        number(&value).and_then(|n| u32::try_from(n).ok()).filter(|&n| n <= 16).ok_or(
-                            "replicas is how many replicas must confirm a change: a number from 0 to 16",
-                        )?;
-                }
-                "durability" if value == "none" => it.is_durability_none = true,
-                "durability" => {
-                    return Err(
-                        "durability has one value, none: it accepts that the server may forget".into()
-                    );
-                }
-                "after_loss" if value == "refuse" => it.is_refused_after_loss = true,
-                "after_loss" => {
-                    return Err(
-                        "after_loss has one value, refuse: a counter whose store lost writes waits until somebody raised it"
-                            .into(),
-                    );
-                }
-                "init" if value == "always" => it.is_init = true,
-                "init" => {
-                    return Err("init has one value, always: nobody ever waits in a new store, which is for development \
-                                and tests. Elsewhere `polyflake leases URL --init` says once that a store is new"
-                        .into());
-                }
-                "schema" if !scheme.is_sql() => {
-                    return Err(format!("schema is for SQL stores; ours here are {}", ours(scheme)));
-                }
-                "schema" => {
-                    it.schema = match &*value {
-                        "polyflake" => Schema::Polyflake,
-                        "leaf" => Schema::Leaf,
-                        "tinyid" => Schema::Tinyid,
-                        "cosid" => Schema::Cosid,
-                        _ => return Err("schema is polyflake, leaf, tinyid or cosid".into()),
-                    };
-                }
-                "schema_name" if scheme != Scheme::Postgres => {
-                    return Err(format!("schema_name is for PostgreSQL; ours here are {}", ours(scheme)));
-                }
-                "schema_name" => it.schema_name = Some(schema_name(&value)?),
-                _ => {
-                    check_other(&key, scheme)?;
-                    rest.push(part.to_owned());
-                }
+            if let Some(stores) = only_for(&key, scheme) {
+                return Err(format!("{key} is for {stores}; ours here are {}", ours(scheme)));
+            }
+            if !it.set(&key, &value)? {
+                check_other(&key, scheme)?;
+                rest.push(part.to_owned());
             }
             seen.push(key);
         }
         it.check_schema()?;
-        // If two clocks may differ by the whole duration of a lease, the lease guarantees nothing.
-        let most_ms = it.ttl_ms / 4;
-        it.is_clock_difference_default = difference_ms.is_none();
-        it.clock_difference_ms = match difference_ms {
-            Some(ms) if ms > most_ms => {
-                let text = |ms| humantime::format_duration(Duration::from_millis(ms));
-                return Err(format!(
-                    "clock_difference is {}, and a ttl of {} takes a quarter of itself at most, {}: give less, or a ttl \
-                     of {} or more",
-                    text(ms),
-                    text(it.ttl_ms),
-                    text(most_ms),
-                    text(ms.saturating_mul(4))
-                ));
-            }
-            Some(ms) => ms,
-            None => most_ms.min(1_000),
-        };
+        it.check_clock_difference()?;
         Ok((it, rest))
+    }
+
+    /// Sets one of Polyflake's parameters. Returns false if the parameter is not Polyflake's.
+    fn set(&mut self, name: &str, value: &str) -> Result<bool, String> {
+        match name {
+            "namespace" => self.namespace = Some(namespace(value)?),
+            "ttl" => self.ttl_ms = duration(name, value, 3_000, 3_600_000)?,
+            "wait" => self.wait_ms = Some(duration(name, value, 0, 86_400_000)?),
+            "clock_difference" => self.clock_difference_ms = Some(duration(name, value, 10, 900_000)?),
+            "nodes" => self.nodes = Some(nodes(value)?),
+            "label" => self.label = Some(label(value)?),
+            "replicas" => {
+                self.replicas = number(value)
+                    .and_then(|n| u32::try_from(n).ok())
+                    .filter(|&n| n <= 16)
+                    .ok_or("replicas is how many replicas must confirm a change: a number from 0 to 16")?;
+            }
+            "durability" if value == "none" => self.is_durability_none = true,
+            "durability" => {
+                return Err("durability has one value, none: it accepts that the server may forget".into());
+            }
+            "after_loss" if value == "refuse" => self.is_refused_after_loss = true,
+            "after_loss" => {
+                return Err(
+                    "after_loss has one value, refuse: a counter whose store lost writes waits until somebody raised it"
+                        .into(),
+                );
+            }
+            "init" if value == "always" => self.is_init = true,
+            "init" => {
+                return Err(
+                    "init has one value, always: nobody ever waits in a new store, which is for development \
+                            and tests. Elsewhere `polyflake leases URL --init` says once that a store is new"
+                        .into(),
+                );
+            }
+            "schema" => {
+                self.schema = match value {
+                    "polyflake" => Schema::Polyflake,
+                    "leaf" => Schema::Leaf,
+                    "tinyid" => Schema::Tinyid,
+                    "cosid" => Schema::Cosid,
+                    _ => return Err("schema is polyflake, leaf, tinyid or cosid".into()),
+                };
+            }
+            "schema_name" => self.schema_name = Some(schema_name(value)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// If two clocks may differ by the whole duration of a lease, the lease guarantees nothing.
+    fn check_clock_difference(&self) -> Result<(), String> {
+        let most_ms = self.ttl_ms / 4;
+        let Some(ms) = self.clock_difference_ms.filter(|&ms| ms > most_ms) else { return Ok(()) };
+        let text = |ms| humantime::format_duration(Duration::from_millis(ms));
+        Err(format!(
+            "clock_difference is {}, and a ttl of {} takes a quarter of itself at most, {}: give less, or a ttl \
+             of {} or more",
+            text(ms),
+            text(self.ttl_ms),
+            text(most_ms),
+            text(ms.saturating_mul(4))
+        ))
     }
 
     /// Checks the two schema parameters. The statements on other systems' tables name no schema, so they
@@ -683,14 +670,19 @@ fn label(value: &str) -> Result<String, String> {
 
 fn ours(scheme: Scheme) -> String {
     let mut names = OURS.to_vec();
-    names.retain(|&it| match it {
-        "replicas" => scheme.is_redis(),
-        "durability" => may_forget(scheme),
-        "schema" => scheme.is_sql(),
-        "schema_name" => scheme == Scheme::Postgres,
-        _ => true,
-    });
+    names.retain(|name| only_for(name, scheme).is_none());
     names.join(", ")
+}
+
+/// Returns the stores that take this parameter of Polyflake's, unless `scheme` is one of them.
+fn only_for(name: &str, scheme: Scheme) -> Option<&'static str> {
+    match name {
+        "replicas" if !scheme.is_redis() => Some("Redis only"),
+        "durability" if !may_forget(scheme) => Some("Redis, PostgreSQL and MySQL"),
+        "schema" if !scheme.is_sql() => Some("SQL stores"),
+        "schema_name" if scheme != Scheme::Postgres => Some("PostgreSQL"),
+        _ => None,
+    }
 }
 
 /// Returns true if this kind of server has settings under which it may lose acknowledged writes.
