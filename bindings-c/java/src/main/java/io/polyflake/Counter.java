@@ -33,13 +33,15 @@ public final class Counter implements IdGenerator, AutoCloseable {
     private final String name;
     private final CounterQueue queue;
     private final StoreCalls store;
+    private final LeaseEvents.Use use;
 
-    private Counter(long address, String name, Duration maxWait) {
+    private Counter(long address, String name, Duration maxWait, LeaseEvents.Use use) {
         this.address = address;
         this.name = name;
+        this.use = use;
         queue = new CounterQueue(this, maxWait);
         store = new StoreCalls(maxWait);
-        Native.CLEANER.register(this, () -> Native.counterFree(address));
+        Native.counterFreeAfter(this, address);
     }
 
     /**
@@ -311,7 +313,7 @@ public final class Counter implements IdGenerator, AutoCloseable {
     @Override
     public void close() {
         try {
-            StoreThreads.runToTheEnd(() -> Native.counterClose(address));
+            StoreThreads.runToTheEnd(() -> use.close(() -> Native.counterClose(address)));
         } finally {
             Reference.reachabilityFence(this);
         }
@@ -408,7 +410,8 @@ public final class Counter implements IdGenerator, AutoCloseable {
          * @throws WaitInterruptedException if the thread was interrupted while the call waited
          */
         public Counter open() {
-            return options.open(Native::counterOpen, (address, maxWait) -> new Counter(address, name, maxWait));
+            return options.open(Native::counterOpen,
+                    (address, maxWait, use) -> new Counter(address, name, maxWait, use));
         }
     }
 }

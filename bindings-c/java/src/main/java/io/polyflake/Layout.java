@@ -55,7 +55,7 @@ public final class Layout {
 
     private Layout(long address, Arena arena, Detail detail) {
         this.address = address;
-        Native.CLEANER.register(this, () -> Native.layoutFree(address));
+        Native.layoutFreeAfter(this, address);
         text = textAt(address, arena, detail);
         MemorySegment info = Native.struct(arena, Properties.SIZE);
         detail.check(Native.layoutProperties(address, info, detail.segment));

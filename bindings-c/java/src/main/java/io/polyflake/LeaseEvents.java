@@ -9,10 +9,13 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
+import java.util.function.Function;
 
 /**
  * Reports events about the leases, counters and sequences of this process: a lease was acquired, lost or given back, a
@@ -27,37 +30,134 @@ public final class LeaseEvents {
     private static final LeaseEvents PROCESS = new LeaseEvents();
 
     private final LinkedBlockingQueue<LeaseEvent> events = new LinkedBlockingQueue<>(MOST_KEPT);
-    private final AtomicBoolean isListening = new AtomicBoolean();
+    private final AtomicBoolean isTelling = new AtomicBoolean();
     private final AtomicBoolean hasWarned = new AtomicBoolean();
     private volatile Consumer<? super LeaseEvent> listener = LeaseEvents::log;
+    private int open;
+    /** The C function that the library calls; null while nothing is open. */
+    private Arena function;
+    private String functionAddress;
 
     private LeaseEvents() {}
 
     /**
      * Sets the listener, which replaces the logger or the previous listener. A separate thread calls the listener with
-     * one event after another, so the listener may block.
+     * one event after another, so the listener may block. Class loaders that each have the package share one library:
+     * its events go to the one that opened its first lease, counter or sequences last.
+     *
+     * <p>The package keeps the listener, and so its class loader: if a loader above has the package, call {@link
+     * #logEvents} when the application ends.
      *
      * @param listener the listener; {@code event -> {}} ignores all events
      */
     public static void onEvent(Consumer<? super LeaseEvent> listener) {
         PROCESS.listener = Objects.requireNonNull(listener, "listener");
-        listen();
     }
 
-    /** Starts listening to the library, before the first lease or counter is opened. */
-    static void listen() {
-        if (!PROCESS.isListening.compareAndSet(false, true)) {
-            return;
+    /** Logs the events again, as by default, and drops the listener that {@link #onEvent} has set. */
+    public static void logEvents() {
+        PROCESS.listener = LeaseEvents::log;
+    }
+
+    /**
+     * An open lease, counter or sequences. The library is listened to while there is one. Its C function keeps this
+     * class, and so the class loader.
+     */
+    static final class Use {
+        private final AtomicBoolean isOpen = new AtomicBoolean(true);
+
+        private Use() {}
+
+        /** Closes it, and then stops listening if it was the last. May be called again. */
+        void close(Runnable close) {
+            boolean isFirst = isOpen.compareAndSet(true, false);
+            try {
+                close.run();
+            } finally {
+                if (isFirst) {
+                    PROCESS.closed();
+                }
+            }
         }
+    }
+
+    /** Opens something that has events. If that fails, nothing is open. */
+    static <T> T open(Function<Use, T> open) {
+        PROCESS.opens();
+        Use use = new Use();
         try {
-            MethodHandle heard = MethodHandles.lookup().findVirtual(LeaseEvents.class, "heard",
+            return open.apply(use);
+        } catch (Throwable failure) {
+            use.close(() -> {});
+            throw failure;
+        }
+    }
+
+    private void opens() {
+        // All class loaders use this lock.
+        synchronized (System.getProperties()) {
+            if (open == 0) {
+                List<String> listening = listening(); // the first call to the library, which may be missing
+                Arena arena = Arena.ofShared();
+                MemorySegment call = Native.upcall(handle().bindTo(this),
+                        FunctionDescriptor.ofVoid(ValueLayout.ADDRESS, ValueLayout.ADDRESS), arena);
+                Native.setLeaseListener(call);
+                function = arena;
+                functionAddress = Long.toString(call.address());
+                listening.add(functionAddress);
+                setListening(listening);
+            }
+            open++;
+        }
+    }
+
+    private void closed() {
+        synchronized (System.getProperties()) {
+            open--;
+            if (open > 0) {
+                return;
+            }
+            List<String> listening = listening();
+            // If somebody has replaced the properties, nothing is known of other class loaders.
+            boolean isListener = listening.isEmpty() || listening.getLast().equals(functionAddress);
+            listening.remove(functionAddress);
+            setListening(listening);
+            if (isListener) {
+                long before = listening.isEmpty() ? 0 : Long.parseLong(listening.getLast());
+                // This waits until the library has left the function.
+                Native.setLeaseListener(MemorySegment.ofAddress(before));
+            }
+            function.close();
+            function = null;
+        }
+    }
+
+    /** Returns the addresses of the C functions of all class loaders that listen, the library's listener last. */
+    private static List<String> listening() {
+        String addresses = System.getProperty(property());
+        return addresses == null ? new ArrayList<>() : new ArrayList<>(List.of(addresses.split(",")));
+    }
+
+    private static void setListening(List<String> addresses) {
+        if (addresses.isEmpty()) {
+            System.clearProperty(property());
+        } else {
+            System.setProperty(property(), String.join(",", addresses));
+        }
+    }
+
+    /** Returns a system property's name, because all class loaders share the properties. Each library has another. */
+    private static String property() {
+        return "io.polyflake.listening." + Native.leaseListenerSetter();
+    }
+
+    private static MethodHandle handle() {
+        try {
+            return MethodHandles.lookup().findVirtual(LeaseEvents.class, "heard",
                     MethodType.methodType(void.class, MemorySegment.class, MemorySegment.class));
-            Native.setLeaseListener(Native.upcall(heard.bindTo(PROCESS),
-                    FunctionDescriptor.ofVoid(ValueLayout.ADDRESS, ValueLayout.ADDRESS), Arena.global()));
         } catch (ReflectiveOperationException impossible) {
             throw new AssertionError(impossible);
         }
-        StoreThreads.start("events", PROCESS::tell);
     }
 
     /** Logs a single warning if this process has another copy of the library, which has its own cursors. */
@@ -75,22 +175,34 @@ public final class LeaseEvents {
     private void heard(MemorySegment user, MemorySegment event) {
         try {
             events.offer(LeaseEvent.of(event));
+            if (isTelling.compareAndSet(false, true)) {
+                startTelling();
+            }
         } catch (Throwable lost) {
             // There is nobody to report this to.
         }
     }
 
-    private void tell() {
-        while (true) {
-            try {
-                LeaseEvent event = events.take();
-                listener.accept(event); // the current listener, which may have changed during the wait
-            } catch (InterruptedException interrupt) {
-                return;
-            } catch (Throwable failure) {
-                logger().log(Level.WARNING, "a listener of lease events failed", failure);
-            }
+    private void startTelling() {
+        try {
+            StoreThreads.start("events", this::tell);
+        } catch (Throwable noThread) {
+            isTelling.set(false); // the next event tries again
         }
+    }
+
+    /** Tells the events that there are, on a thread that then ends, because a thread would keep the class loader. */
+    private void tell() {
+        do {
+            for (LeaseEvent event = events.poll(); event != null; event = events.poll()) {
+                try {
+                    listener.accept(event); // the current listener, which may have changed since
+                } catch (Throwable failure) {
+                    logger().log(Level.WARNING, "a listener of lease events failed", failure);
+                }
+            }
+            isTelling.set(false);
+        } while (!events.isEmpty() && isTelling.compareAndSet(false, true));
     }
 
     private static void log(LeaseEvent event) {

@@ -10,6 +10,7 @@ import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandleProxies;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.lang.ref.Cleaner;
@@ -41,8 +42,7 @@ final class Native {
     static final int PUBLIC_ID_SIZE = 49;
     static final int PUBLIC_KEY_SIZE = 28;
 
-    /** Frees native objects once nothing refers to their owners, so a call never uses freed memory. */
-    static final Cleaner CLEANER = Cleaner.create();
+    private static final Cleaner CLEANER = Cleaner.create();
 
     private static final Library LIBRARY = Library.find();
 
@@ -282,8 +282,8 @@ final class Native {
         }
     }
 
-    static void layoutFree(long layout) {
-        free(LAYOUT_FREE, layout);
+    static void layoutFreeAfter(Object owner, long layout) {
+        freeAfter(owner, LAYOUT_FREE, layout);
     }
 
     static int layoutText(long layout, MemorySegment text, MemorySegment detail) {
@@ -330,8 +330,9 @@ final class Native {
         free(SNOWFLAKE_CLOSE, snowflake);
     }
 
-    static void snowflakeFree(long snowflake) {
-        free(SNOWFLAKE_FREE, snowflake);
+    /** The arena has the stub of the caller's clock, and outlives the native Snowflake. */
+    static void snowflakeFreeAfter(Object owner, long snowflake, Arena arena) {
+        freeAfter(owner, MethodHandles.dropArguments(SNOWFLAKE_FREE, 1, Arena.class), snowflake, arena);
     }
 
     static long snowflakeLayout(long snowflake) {
@@ -415,6 +416,11 @@ final class Native {
         free(WAITING_FREE, waiting);
     }
 
+    /** Returns the address of the function that sets the listener, which tells copies of the library apart. */
+    static long leaseListenerSetter() {
+        return LIBRARY.function("polyflake_set_lease_listener").address();
+    }
+
     static void setLeaseListener(MemorySegment listener) {
         try {
             int ignored = (int) SET_LEASE_LISTENER.invokeExact(listener, MemorySegment.NULL, MemorySegment.NULL);
@@ -431,8 +437,8 @@ final class Native {
         free(COUNTER_CLOSE, counter);
     }
 
-    static void counterFree(long counter) {
-        free(COUNTER_FREE, counter);
+    static void counterFreeAfter(Object owner, long counter) {
+        freeAfter(owner, COUNTER_FREE, counter);
     }
 
     static long counterTryNextIdOrZero(long counter) {
@@ -483,8 +489,8 @@ final class Native {
         free(SEQUENCES_CLOSE, sequences);
     }
 
-    static void sequencesFree(long sequences) {
-        free(SEQUENCES_FREE, sequences);
+    static void sequencesFreeAfter(Object owner, long sequences) {
+        freeAfter(owner, SEQUENCES_FREE, sequences);
     }
 
     static int sequencesTryNextId(long sequences, MemorySegment key, MemorySegment number, MemorySegment detail) {
@@ -532,8 +538,8 @@ final class Native {
         }
     }
 
-    static void publicIdsFree(long ids) {
-        free(PUBLIC_IDS_FREE, ids);
+    static void publicIdsFreeAfter(Object owner, long ids) {
+        freeAfter(owner, PUBLIC_IDS_FREE, ids);
     }
 
     static int publicIdsEncode(long ids, long id, MemorySegment text, MemorySegment detail) {
@@ -619,6 +625,16 @@ final class Native {
         } catch (Throwable thrown) {
             throw rethrown(thrown);
         }
+    }
+
+    /**
+     * Frees a native object once nothing refers to its owner, so a call never uses freed memory. The cleaner's thread
+     * keeps the action until then. The action is made of the JDK's classes only: a class of this package would keep its
+     * class loader, and with it the static fields that may refer to the owner.
+     */
+    private static void freeAfter(Object owner, MethodHandle function, Object... arguments) {
+        MethodHandle action = MethodHandles.insertArguments(function, 0, arguments);
+        CLEANER.register(owner, MethodHandleProxies.asInterfaceInstance(Runnable.class, action));
     }
 
     private static int intoBuffer(MethodHandle function, long object, MemorySegment buffer, MemorySegment detail) {

@@ -26,7 +26,7 @@ public final class PublicIds {
     private PublicIds(long address, String prefix) {
         this.address = address;
         this.prefix = prefix;
-        Native.CLEANER.register(this, () -> Native.publicIdsFree(address));
+        Native.publicIdsFreeAfter(this, address);
     }
 
     /**

@@ -42,12 +42,14 @@ public final class Sequences<K> implements AutoCloseable {
     private final long address;
     private final String name;
     private final StoreCalls store;
+    private final LeaseEvents.Use use;
 
-    private Sequences(long address, String name, Duration maxWait) {
+    private Sequences(long address, String name, Duration maxWait, LeaseEvents.Use use) {
         this.address = address;
         this.name = name;
+        this.use = use;
         store = new StoreCalls(maxWait);
-        Native.CLEANER.register(this, () -> Native.sequencesFree(address));
+        Native.sequencesFreeAfter(this, address);
     }
 
     /**
@@ -235,7 +237,7 @@ public final class Sequences<K> implements AutoCloseable {
     @Override
     public void close() {
         try {
-            StoreThreads.runToTheEnd(() -> Native.sequencesClose(address));
+            StoreThreads.runToTheEnd(() -> use.close(() -> Native.sequencesClose(address)));
         } finally {
             Reference.reachabilityFence(this);
         }
@@ -346,7 +348,8 @@ public final class Sequences<K> implements AutoCloseable {
          * @throws WaitInterruptedException if the thread was interrupted while the call waited
          */
         public Sequences<K> open() {
-            return options.open(Native::sequencesOpen, (address, maxWait) -> new Sequences<K>(address, name, maxWait));
+            return options.open(Native::sequencesOpen,
+                    (address, maxWait, use) -> new Sequences<K>(address, name, maxWait, use));
         }
     }
 }

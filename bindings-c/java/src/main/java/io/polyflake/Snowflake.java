@@ -54,26 +54,16 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
 
     private final long address;
     private final Layout layout;
-    private final boolean isLeased;
+    /** Null without a lease. */
+    private final LeaseEvents.Use use;
     /** Null for a built-in clock. */
     private final CallersClock clock;
 
-    /**
-     * The native memory that a Snowflake owns. The arena has the stub of the caller's clock and outlives the Snowflake.
-     */
-    private record Owned(long address, Arena arena) implements Runnable {
-        @Override
-        public void run() {
-            Native.snowflakeFree(address);
-            Reference.reachabilityFence(arena);
-        }
-    }
-
-    private Snowflake(Owned owned, boolean isLeased, CallersClock clock) {
-        address = owned.address;
-        this.isLeased = isLeased;
+    private Snowflake(long address, Arena clocks, LeaseEvents.Use use, CallersClock clock) {
+        this.address = address;
+        this.use = use;
         this.clock = clock;
-        Native.CLEANER.register(this, owned);
+        Native.snowflakeFreeAfter(this, address, clocks);
         try (Arena arena = Arena.ofConfined()) {
             layout = Layout.of(Layout.textAt(Native.snowflakeLayout(address), arena, new Detail(arena)));
         }
@@ -367,10 +357,10 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
     @Override
     public void close() {
         try {
-            if (isLeased) {
-                StoreThreads.runToTheEnd(() -> Native.snowflakeClose(address));
-            } else {
+            if (use == null) {
                 Native.snowflakeClose(address);
+            } else {
+                StoreThreads.runToTheEnd(() -> use.close(() -> Native.snowflakeClose(address)));
             }
         } finally {
             Reference.reachabilityFence(this);
@@ -583,8 +573,9 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
          *
          * <p>The thread that asks for an ID reads the clock, and several threads may read it at once. If the clock
          * throws an exception, the call throws {@link ClockFailedException} with that exception as its cause; an {@link
-         * Error} propagates unchanged. A clock that refers to its own Snowflake keeps the Snowflake in memory for as
-         * long as the process runs.
+         * Error} propagates unchanged. The library keeps the clock, and so its class loader, until the Snowflake is
+         * collected. A clock that refers to its own Snowflake, or a static field that does, keeps both for as long as
+         * the process runs.
          *
          * @param clock the clock
          * @return this
@@ -640,14 +631,11 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
          * @throws WaitInterruptedException if the thread was interrupted while the call waited for a node
          */
         public Snowflake build() {
-            Supplier<Snowflake> make = new Builder(this)::make;
-            Snowflake made;
-            if (isLeased) {
-                LeaseEvents.listen();
-            }
+            Builder now = new Builder(this);
+            Supplier<Snowflake> make = isLeased ? () -> LeaseEvents.open(now::make) : () -> now.make(null);
             // A new state file takes about a second. Your clock is read in the thread that builds.
             boolean isSlow = isLeased || (hasState && clock == null && Thread.currentThread().isVirtual());
-            made = isSlow ? StoreThreads.open(make) : make.get();
+            Snowflake made = isSlow ? StoreThreads.open(make) : make.get();
             LeaseEvents.warnOfCopies();
             return made;
         }
@@ -660,7 +648,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
             hasState = other.hasState;
         }
 
-        private Snowflake make() {
+        private Snowflake make(LeaseEvents.Use use) {
             try (Settings options = new Settings(settings)) {
                 Arena arena = Arena.ofAuto();
                 CallersClock callersClock = clock == null ? null : new CallersClock(clock);
@@ -670,7 +658,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
                 }
                 long made = options.make(Native::snowflakeNew,
                         status -> callersClock == null ? null : callersClock.causeOf(status));
-                return new Snowflake(new Owned(made, arena), isLeased, callersClock);
+                return new Snowflake(made, arena, use, callersClock);
             }
         }
     }

@@ -3,7 +3,6 @@ package io.polyflake;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.function.BiFunction;
 
 /** The options of a counter or of sequences, with the code that opens them. */
 final class StoreOptions {
@@ -29,15 +28,19 @@ final class StoreOptions {
         maxWait = longest;
     }
 
-    <T extends AutoCloseable> T open(Settings.Making making, BiFunction<Long, Duration, T> made) {
-        LeaseEvents.listen();
+    /** Makes a Counter or Sequences from the native object. */
+    interface Made<T> {
+        T make(long address, Duration maxWait, LeaseEvents.Use use);
+    }
+
+    <T extends AutoCloseable> T open(Settings.Making making, Made<T> made) {
         List<Settings.Setting> now = List.copyOf(settings);
         Duration wait = maxWait;
-        T opened = StoreThreads.open(() -> {
+        T opened = StoreThreads.open(() -> LeaseEvents.open(use -> {
             try (Settings options = new Settings(now)) {
-                return made.apply(options.make(making, status -> null), wait);
+                return made.make(options.make(making, status -> null), wait, use);
             }
-        });
+        }));
         LeaseEvents.warnOfCopies();
         return opened;
     }
