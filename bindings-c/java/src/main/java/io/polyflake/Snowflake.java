@@ -136,14 +136,21 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
      *     SequenceExhaustedException}
      */
     public OptionalLong tryNextId() {
+        try {
+            return OptionalLong.of(idOrReason());
+        } catch (SequenceExhaustedException none) {
+            return OptionalLong.empty();
+        }
+    }
+
+    /** Returns the next ID without waiting. If there is none, this throws the reason. */
+    long idOrReason() {
         try (Arena arena = Arena.ofConfined()) {
             Detail detail = new Detail(arena);
             MemorySegment id = arena.allocate(JAVA_LONG);
             requireStack();
             check(Native.tryNextId(address, id, detail.segment), detail);
-            return OptionalLong.of(id.get(JAVA_LONG, 0));
-        } catch (SequenceExhaustedException none) {
-            return OptionalLong.empty();
+            return id.get(JAVA_LONG, 0);
         } finally {
             Reference.reachabilityFence(this);
         }
