@@ -8,8 +8,6 @@ import java.lang.foreign.MemorySegment;
 import java.lang.ref.Reference;
 import java.time.Instant;
 import java.util.ArrayList;
-import java.util.Collections;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -141,14 +139,11 @@ public final class Layout {
         }
         long ticks = timestamp.of(id);
         long node = 0;
-        Map<String, Long> values = new LinkedHashMap<>();
         for (Field field : nodeFields) {
-            long value = field.of(id);
-            node = node << field.bits() | value;
-            values.put(field.name(), value);
+            node = node << field.bits() | field.of(id);
         }
         Instant time = Instant.ofEpochMilli(properties.epochMs + ticks * properties.tickMs);
-        return new Decoded(id, time, ticks, node, Collections.unmodifiableMap(values), sequence.of(id));
+        return new Decoded(id, time, ticks, node, new NodeFields(nodeFields, id), sequence.of(id));
     }
 
     private PolyflakeException refused(long id) {

@@ -3,6 +3,7 @@ package io.polyflake;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -24,6 +25,24 @@ class LayoutTest {
         assertEquals(1, message.field("worker"));
         assertThrows(IllegalArgumentException.class, () -> message.field("machine"));
         assertThrows(UnsupportedOperationException.class, () -> message.fields().clear());
+    }
+
+    @Test
+    void fieldsAreAMap() {
+        Map<String, Long> fields = Layout.of("discord").decode(175928847299117063L).fields();
+        assertEquals(Map.of("worker", 1L, "process", 0L), fields);
+        assertEquals(fields, Map.of("worker", 1L, "process", 0L));
+        assertEquals(Map.of("worker", 1L, "process", 0L).hashCode(), fields.hashCode());
+        assertEquals("{worker=1, process=0}", fields.toString());
+        assertTrue(fields.containsKey("process") && !fields.containsKey("machine") && !fields.containsKey(null));
+        assertNull(fields.get("sequence"));
+        assertThrows(UnsupportedOperationException.class, () -> fields.put("worker", 2L));
+        assertThrows(UnsupportedOperationException.class, () -> fields.remove("worker"));
+        assertThrows(UnsupportedOperationException.class,
+                () -> fields.entrySet().iterator().next().setValue(2L));
+        Map<String, Long> none = Layout.of("timestamp:41|sequence:22@0/1ms").decode(0).fields();
+        assertEquals(Map.of(), none);
+        assertThrows(UnsupportedOperationException.class, none::clear);
     }
 
     @Test
