@@ -578,7 +578,8 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
          * has a state file, it then shares no cursor, and another Snowflake with the same layout and node can repeat
          * its IDs.
          *
-         * <p>The thread that asks for an ID reads the clock, and several threads may read it at once. If the clock
+         * <p>The thread that asks for an ID reads the clock, and several threads may read it at once. With a state file,
+         * {@link #build()} also reads it; if a virtual thread calls {@code build()}, a platform thread does. If the clock
          * throws an exception, the call throws {@link ClockFailedException} with that exception as its cause; an {@link
          * Error} propagates unchanged. The library keeps the clock, and so its class loader, until the Snowflake is
          * collected. A clock that refers to its own Snowflake, or a static field that does, keeps both for as long as
@@ -640,8 +641,8 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         public Snowflake build() {
             Builder now = new Builder(this);
             Supplier<Snowflake> make = isLeased ? () -> LeaseEvents.open(now::make) : () -> now.make(null);
-            // A new state file takes about a second. Your clock is read in the thread that builds.
-            boolean isSlow = isLeased || (hasState && clock == null && Thread.currentThread().isVirtual());
+            // A new state file takes about a second, during which a virtual thread would hold its carrier.
+            boolean isSlow = isLeased || (hasState && Thread.currentThread().isVirtual());
             Snowflake made = isSlow ? StoreThreads.open(make) : make.get();
             LeaseEvents.warnOfCopies();
             return made;

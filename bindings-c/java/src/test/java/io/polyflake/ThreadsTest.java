@@ -1,18 +1,21 @@
 package io.polyflake;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.ref.WeakReference;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -23,6 +26,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 
 @Timeout(120)
 class ThreadsTest {
@@ -102,6 +106,21 @@ class ThreadsTest {
                 assertInstanceOf(ClosedException.class, task.failure());
             }
         }
+    }
+
+    /** Creating a state file takes the library a second, during which a virtual thread would hold its carrier. */
+    @Test
+    void aVirtualThreadBuildsWithAStateFileElsewhere(@TempDir Path folder) throws Exception {
+        List<Boolean> areVirtual = new CopyOnWriteArrayList<>();
+        Task task = Task.started(true, () -> {
+            Snowflake.builder().node(919).state(folder.resolve("state")).clock(() -> {
+                areVirtual.add(Thread.currentThread().isVirtual());
+                return Instant.now();
+            }).build().close();
+            return null;
+        });
+        task.future.get();
+        assertFalse(areVirtual.isEmpty() || areVirtual.contains(true), areVirtual.toString());
     }
 
     /** Returns a Snowflake whose two IDs for this hour are taken. */
