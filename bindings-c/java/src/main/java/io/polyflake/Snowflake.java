@@ -578,12 +578,12 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
          * has a state file, it then shares no cursor, and another Snowflake with the same layout and node can repeat
          * its IDs.
          *
-         * <p>The thread that asks for an ID reads the clock, and several threads may read it at once. With a state file,
-         * {@link #build()} also reads it; if a virtual thread calls {@code build()}, a platform thread does. If the clock
-         * throws an exception, the call throws {@link ClockFailedException} with that exception as its cause; an {@link
-         * Error} propagates unchanged. The library keeps the clock, and so its class loader, until the Snowflake is
-         * collected. A clock that refers to its own Snowflake, or a static field that does, keeps both for as long as
-         * the process runs.
+         * <p>The thread that asks for an ID reads the clock, and several threads may read it at once. With a state
+         * file, {@link #build()} also reads it; for a virtual thread, another thread does. If the clock throws an
+         * exception, the call throws {@link ClockFailedException} with that exception as its cause; an {@link Error}
+         * propagates unchanged. The library keeps the clock, and so its class loader, until the Snowflake is collected.
+         * A clock that refers to its own Snowflake, or a static field that does, keeps both for as long as the process
+         * runs.
          *
          * @param clock the clock
          * @return this
