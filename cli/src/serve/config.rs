@@ -12,7 +12,7 @@ use polyflake::{MAX_BATCH, Number};
 use serde::Deserialize;
 
 use super::error::Error;
-use super::generators::{CommonStore, Generator, Made, Options, Registry, SNOWFLAKE};
+use super::generators::{CommonStore, Generator, KindFlags, Made, Options, Registry, SNOWFLAKE};
 use super::logs::Style;
 use crate::failure::Failure;
 use file::{File, Place};
@@ -39,18 +39,8 @@ pub(crate) struct Serve {
     /// The layout of the Snowflakes [default: twitter]
     #[arg(long, short, value_name = "LAYOUT", env = "POLYFLAKE_LAYOUT", hide_env_values = true)]
     layout: Option<String>,
-    /// A counter, and its store's address; repeat it with the same name to use several stores
-    #[arg(long, value_name = "NAME[=URL]")]
-    counter: Vec<String>,
-    /// Sequences: a count for each of many keys
-    #[arg(long, value_name = "NAME[=URL]")]
-    sequences: Vec<String>,
-    /// UUIDs of version 4 or 7
-    #[arg(long, value_name = "NAME=4|7")]
-    uuid: Vec<String>,
-    /// `ObjectId`s of `MongoDB`
-    #[arg(long, value_name = "NAME")]
-    object_id: Vec<String>,
+    #[command(flatten)]
+    kinds: KindFlags,
     /// Where to listen for HTTP, or `none` [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR")]
     http: Option<String>,
@@ -160,6 +150,8 @@ pub(crate) struct Checked {
     made: Made,
     places: BTreeMap<String, Place>,
     whole: Place,
+    /// Whether it uses the store that generators share.
+    uses_common: bool,
     /// Why a server on another host cannot know of its IDs.
     is_alone: Option<String>,
 }
@@ -179,31 +171,7 @@ impl Serve {
 
     fn config(self, registry: &Registry) -> Result<Config, Failure> {
         let file = self.config.as_deref().map(File::read).transpose()?.unwrap_or_default();
-        let mut wanted = self.wanted(&file)?;
-        let lease = match (&self.lease, &file.lease) {
-            (Some(lease), _) => Some((lease.clone(), Place::flag("--lease"))),
-            (None, Some(lease)) => Some((lease.get_ref().clone(), file.place("lease", lease))),
-            (None, None) => None,
-        };
-        // A server that names no generator gives Snowflakes. So does one whose counters or sequences use the default file, since
-        // leasing a node from that file is just as safe.
-        let has_file =
-            |it: &Wanted| matches!(&*it.kind, "counter" | "sequences") && !it.values.contains_key("store");
-        if lease.is_some() || wanted.is_empty() || wanted.values().any(has_file) {
-            let place = lease.as_ref().map_or_else(|| Place::flag("--lease"), |(_, place)| place.clone());
-            let snowflake =
-                wanted.entry(SNOWFLAKE.into()).or_insert_with(|| Wanted::of(SNOWFLAKE, place.clone()));
-            if let Some((lease, _)) = &lease {
-                snowflake.set("lease", lease.clone(), place);
-            }
-        }
-        if let Some(layout) = &self.layout {
-            if let Some(snowflake) = wanted.get_mut(SNOWFLAKE) {
-                snowflake.set("layout", layout.clone(), Place::flag("--layout"));
-            }
-        }
-        let store = Arc::new(CommonStore::new(lease.map(|(lease, _)| lease)));
-        let generators = check(wanted, registry, &store)?;
+        let generators = self.generators(&file, registry)?;
         let (http, resp, admin) = self.addresses(&file)?;
         if !(self.only_instance || file.only_instance.unwrap_or_default()) {
             let open = http.iter().chain(&resp).find(|address| !address.ip().is_loopback());
@@ -240,25 +208,51 @@ impl Serve {
         })
     }
 
-    /// The generators from the file and the flags.
+    /// The generators from the file and the flags, and the Snowflakes that a server gives by default.
+    fn generators(&self, file: &File, registry: &Registry) -> Result<Vec<Checked>, Failure> {
+        let lease = match (&self.lease, &file.lease) {
+            (Some(lease), _) => Some((lease.clone(), Place::flag("--lease"))),
+            (None, Some(lease)) => Some((lease.get_ref().clone(), file.place("lease", lease))),
+            (None, None) => None,
+        };
+        let store = Arc::new(CommonStore::new(lease.as_ref().map(|(lease, _)| lease.clone())));
+        let mut wanted = self.wanted(file)?;
+        let snowflake = wanted.remove(SNOWFLAKE);
+        let mut generators: Vec<_> =
+            wanted.into_iter().map(|it| check(it, registry, &store)).collect::<Result<_, _>>()?;
+        // A server that names no generator gives Snowflakes. So does one whose counters or sequences use the default file, since
+        // leasing a node from that file is just as safe.
+        let uses_file = |it: &Checked| it.uses_common && !it.made.gives_snowflakes();
+        let is_default = generators.is_empty() || generators.iter().any(uses_file);
+        if snowflake.is_some() || lease.is_some() || is_default {
+            let whole = lease.as_ref().map_or_else(|| Place::flag("--lease"), |(_, place)| place.clone());
+            let mut snowflake = snowflake.unwrap_or_else(|| Wanted::of(SNOWFLAKE, whole));
+            if let Some((lease, place)) = lease {
+                snowflake.set("lease", lease, place);
+            }
+            if let Some(layout) = &self.layout {
+                snowflake.set("layout", layout.clone(), Place::flag("--layout"));
+            }
+            generators.push(check((SNOWFLAKE.into(), snowflake), registry, &store)?);
+        }
+        // A store with nothing in it makes nobody wait, so lease nodes before counters are created.
+        generators.sort_by_cached_key(|it| (!it.made.gives_snowflakes(), it.name.clone()));
+        Ok(generators)
+    }
+
+    /// The generators that the file and the flags name.
     fn wanted(&self, file: &File) -> Result<BTreeMap<String, Wanted>, Failure> {
         let mut all = file.generators()?;
-        let of_store = |kind| (kind, "store");
-        let flags = [
-            ("--counter", of_store("counter"), &self.counter),
-            ("--sequences", of_store("sequences"), &self.sequences),
-            ("--uuid", ("uuid", "version"), &self.uuid),
-            ("--object-id", ("object-id", ""), &self.object_id),
-        ];
-        for (flag, (kind, option), values) in flags {
+        for (kind, option, values) in self.kinds.all() {
+            let flag = format!("--{kind}");
             let mut of_flag: BTreeMap<&str, Wanted> = BTreeMap::new();
             for value in values {
                 let (name, value) = match value.split_once('=') {
                     Some((name, value)) if !option.is_empty() => (name, Some(value)),
                     _ => (value.as_str(), None),
                 };
-                let it = of_flag.entry(name).or_insert_with(|| Wanted::of(kind, Place::flag(flag)));
-                it.places.insert(option.into(), Place::flag(flag));
+                let it = of_flag.entry(name).or_insert_with(|| Wanted::of(kind, Place::flag(&flag)));
+                it.places.insert(option.into(), Place::flag(&flag));
                 if let Some(value) = value {
                     it.values.entry(option.into()).or_default().push(value.into());
                 }
@@ -337,43 +331,28 @@ impl Wanted {
     }
 }
 
-/// Checks the options of each generator.
+/// Checks a generator's options.
 fn check(
-    wanted: BTreeMap<String, Wanted>,
+    (name, Wanted { kind, values, places, whole }): (String, Wanted),
     registry: &Registry,
     store: &Arc<CommonStore>,
-) -> Result<Vec<Checked>, Failure> {
-    let check = |(name, Wanted { kind, values, places, whole }): (String, Wanted)| {
-        let options = Options { name: name.clone(), values, store: Arc::clone(store) };
-        let made = registry.make(&kind, &options).unwrap_or_else(|| {
-            let kinds = registry.kinds().join(", ");
-            Err(Error::option("kind", format!("no kind of generator is called `{kind}`; there are {kinds}")))
-        });
-        let is_alone = why_alone(&kind, &options);
-        match made {
-            Ok(made) => Ok(Checked { name, made, places, whole, is_alone }),
-            Err(error) => Err(at(&places, &whole, &error)),
-        }
-    };
-    let mut wanted: Vec<_> = wanted.into_iter().collect();
-    // A store with nothing in it makes nobody wait, so lease nodes before counters are created.
-    wanted.sort_by_key(|(_, wanted)| wanted.kind != SNOWFLAKE);
-    wanted.into_iter().map(check).collect()
-}
-
-/// Why two servers with the same options, on two hosts, would not know of each other.
-fn why_alone(kind: &str, options: &Options) -> Option<String> {
-    let common = options.store.take_used();
+) -> Result<Checked, Failure> {
+    let options = Options { name: name.clone(), values, store: Arc::clone(store) };
+    let made = registry.make(&kind, &options).unwrap_or_else(|| {
+        let kinds = registry.kinds().join(", ");
+        Err(Error::option("kind", format!("no kind of generator is called `{kind}`; there are {kinds}")))
+    });
+    let made = made.map_err(|error| at(&places, &whole, &error))?;
+    let common = store.take_used();
     let mut own = options.all().filter(|(name, _)| matches!(*name, "lease" | "store"));
-    if common.is_some_and(is_file) || own.any(|(_, addresses)| addresses.iter().any(|it| is_file(it))) {
-        return Some("keeps its store in a file on this host".into());
-    }
-    let given = |name| options.values.get(name).and_then(|values| values.first());
-    if kind != SNOWFLAKE || common.is_some() || given("lease").is_some() {
-        return None;
-    }
-    let node = given("node").map(|node| format!("has node {node}, which no store leased to it"));
-    node.or_else(|| given("state").map(|_| "keeps its state in a file on this host".into()))
+    let is_in_file =
+        common.is_some_and(is_file) || own.any(|(_, addresses)| addresses.iter().any(|it| is_file(it)));
+    let is_alone = if is_in_file {
+        Some("keeps its store in a file on this host".into())
+    } else {
+        made.why_alone().map(Into::into)
+    };
+    Ok(Checked { name, uses_common: common.is_some(), is_alone, made, places, whole })
 }
 
 fn is_file(address: &str) -> bool {

@@ -12,6 +12,7 @@ pub use registry::{Made, Options, Registry};
 
 use core::pin::Pin;
 
+use clap::Args;
 use polyflake::Layout;
 
 use super::error::Error;
@@ -25,6 +26,35 @@ impl Default for Registry {
         registry.add("uuid", uuid::make);
         registry.add("object-id", object_id::make);
         registry
+    }
+}
+
+/// The flag of each kind that has one.
+#[derive(Debug, Args)]
+pub(crate) struct KindFlags {
+    /// A counter, and its store's address; repeat it with the same name to use several stores
+    #[arg(long, value_name = "NAME[=URL]")]
+    counter: Vec<String>,
+    /// Sequences: a count for each of many keys
+    #[arg(long, value_name = "NAME[=URL]")]
+    sequences: Vec<String>,
+    /// UUIDs of version 4 or 7
+    #[arg(long, value_name = "NAME=4|7")]
+    uuid: Vec<String>,
+    /// `ObjectId`s of `MongoDB`
+    #[arg(long, value_name = "NAME")]
+    object_id: Vec<String>,
+}
+
+impl KindFlags {
+    /// Each kind, which its flag is named after, the option that the flag sets, and the flag's values.
+    pub(crate) fn all(&self) -> [(&'static str, &'static str, &[String]); 4] {
+        [
+            ("counter", "store", &self.counter),
+            ("sequences", "store", &self.sequences),
+            ("uuid", "version", &self.uuid),
+            ("object-id", "", &self.object_id),
+        ]
     }
 }
 

@@ -18,7 +18,11 @@ type Make = Box<dyn Fn(&Options) -> Result<Made, Error> + Send + Sync>;
 pub struct Registry(BTreeMap<String, Make>);
 
 /// A checked generator that is still to be opened, which may wait for a store.
-pub struct Made(Box<dyn FnOnce() -> Result<Box<dyn Generator>, Error> + Send>);
+pub struct Made {
+    open: Box<dyn FnOnce() -> Result<Box<dyn Generator>, Error> + Send>,
+    gives_snowflakes: bool,
+    why_alone: Option<String>,
+}
 
 /// A generator's name, and its options as texts.
 #[derive(Clone)]
@@ -83,11 +87,24 @@ impl fmt::Debug for Registry {
 impl Made {
     /// The function that opens it. It may wait for a store, and is called once.
     pub fn new(open: impl FnOnce() -> Result<Box<dyn Generator>, Error> + Send + 'static) -> Self {
-        Self(Box::new(open))
+        Self { open: Box::new(open), gives_snowflakes: false, why_alone: None }
+    }
+
+    /// Marks its IDs as Snowflakes. `why_alone` says why a server on another host cannot know of them, if it cannot.
+    pub(super) fn snowflakes(self, why_alone: Option<String>) -> Self {
+        Self { gives_snowflakes: true, why_alone, ..self }
+    }
+
+    pub(crate) const fn gives_snowflakes(&self) -> bool {
+        self.gives_snowflakes
+    }
+
+    pub(crate) fn why_alone(&self) -> Option<&str> {
+        self.why_alone.as_deref()
     }
 
     pub(crate) fn open(self) -> Result<Box<dyn Generator>, Error> {
-        (self.0)()
+        (self.open)()
     }
 }
 

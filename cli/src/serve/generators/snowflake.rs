@@ -11,21 +11,27 @@ struct Snowflakes(Snowflake);
 pub(super) fn make(options: &Options) -> Result<Made, Error> {
     let mut builder = Snowflake::builder();
     let mut has_lease = false;
-    let mut is_alone = false;
+    let mut needs_lease = true;
     for (name, values) in options.all() {
         let [value] = values else { return Err(Error::option(name, "it takes one value")) };
         has_lease |= name == "lease";
-        is_alone |= name == "state" || (name == "node" && value.parse::<u64>().is_ok());
+        needs_lease &= name != "state" && (name != "node" || value.parse::<u64>().is_err());
         builder.set(name, value).map_err(|error| Error::from(error).about_option(name))?;
     }
-    if !has_lease && !is_alone {
+    if !has_lease && needs_lease {
         builder = builder.lease(&options.store()?);
         has_lease = true;
     }
-    Ok(Made::new(move || {
+    let why_alone = match (has_lease, options.get("node")?, options.get("state")?) {
+        (false, Some(node), _) => Some(format!("has node {node}, which no store leased to it")),
+        (false, None, Some(_)) => Some("keeps its state in a file on this host".into()),
+        _ => None,
+    };
+    let made = Made::new(move || {
         let ids = if has_lease { polyflake_coordination::open(&builder)? } else { builder.build()? };
         Ok(Box::new(Snowflakes(ids)))
-    }))
+    });
+    Ok(made.snowflakes(why_alone))
 }
 
 impl Generator for Snowflakes {
