@@ -34,6 +34,7 @@ These pages are generated from the code.
 | TypeScript and JavaScript | [`polyflake`](node/index.html) |
 | C and C++ | [`polyflake.h`](c.md) |
 | Go | [`polyflake`](go.md) |
+| Java | [`io.polyflake`](java/index.html) |
 | PHP | [`Polyflake`](php.md) |
 """
 
@@ -186,6 +187,19 @@ def python(folder: Path) -> None:
     run(*command, "polyflake", PYTHONPATH=str(stubs))
 
 
+def java(folder: Path) -> None:
+    """With the checks of the package's tests."""
+    package = ROOT / "bindings-c/java"
+    home = subprocess.run([package / "jdk"], stdout=subprocess.PIPE, text=True, check=False).stdout
+    if not home:
+        raise SystemExit("the site needs a JDK of Java 22 or later, for Javadoc")
+    command = [f"{home.strip()}/bin/javadoc", "-quiet", "-Xdoclint:all", "-Werror", "-notimestamp"]
+    command += ["-windowtitle", "Polyflake for Java"]
+    command += ["--add-stylesheet", str(HERE / "javadoc.css"), "--release", "22"]
+    command += ["-d", str(folder), "--module", "io.polyflake"]
+    run(*command, "--module-source-path", f"io.polyflake={package / 'src/main/java'}")
+
+
 def node(folder: Path) -> None:
     run("node_modules/.bin/typedoc", "--logLevel", "Warn", "--out", folder, cwd=HERE)
 
@@ -205,7 +219,7 @@ def main() -> None:
     shutil.rmtree(site, ignore_errors=True)
     book(site, sys.argv[2])
     inspector(site / "inspector")
-    for make in (rust, python, node):
+    for make in (rust, python, node, java):
         make(site / "api" / make.__name__)
         link_back(site, site / "api" / make.__name__)
     print(site)

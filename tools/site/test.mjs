@@ -46,6 +46,7 @@ const PAGES = {
   coordination: ["api/rust/polyflake_coordination/index.html", "polyflake_coordination"],
   // The types come from the stub.
   python: ["api/python/polyflake.html", "SupportsIndex"],
+  java: ["api/java/io.polyflake/io/polyflake/Snowflake.html", "public long nextId()"],
   node: ["api/node/classes/polyflake.Snowflake.html", "nextId"],
   inspector: ["inspector/index.html#inspect?id=1541815603606036480", "2022-06-28 16:07:40.105"],
 };
@@ -241,7 +242,12 @@ describe("pages", { timeout: 900_000 }, () => {
 
   test("the menu leads to every part, on a phone too, and each part leads back", () =>
     visit({ viewport: { width: 360, height: 800 } }, async (page) => {
-      const languages = ["polyflake.h", "Go: package polyflake", "PHP: namespace Polyflake"];
+      const languages = [
+        "polyflake.h",
+        "Go: package polyflake",
+        "PHP: namespace Polyflake",
+        "Module io.polyflake",
+      ];
       for (const name of ["Guide", "Inspector", "Benchmarks", "API"]) {
         await page.goto(`${served.address}getting-started/c.html`);
         await page.locator(".site-menu").getByRole("link", { name, exact: true }).click();
@@ -252,10 +258,10 @@ describe("pages", { timeout: 900_000 }, () => {
         await page.getByRole("heading", { name: "Polyflake", level: 1 }).waitFor();
       }
       const found = [];
-      for (let row = 0; row < 7; row++) {
+      for (let row = 0; row < 8; row++) {
         await page.goto(`${served.address}api/index.html`);
         const links = page.locator("main td a");
-        assert.equal(await links.count(), 7);
+        assert.equal(await links.count(), 8);
         await links.nth(row).click();
         await page.waitForURL((url) => !url.pathname.endsWith("/api/index.html"));
         const heading = page.locator("h1, h2").filter({ visible: true }).first();
@@ -269,7 +275,7 @@ describe("pages", { timeout: 900_000 }, () => {
   test("no page of the guide is wider than a phone", () =>
     visit({ viewport: { width: 360, height: 800 } }, async (page) => {
       const files = await readdir(site, { recursive: true });
-      const others = /^(api\/(rust|python|node)|inspector)\/|^toc\.html$/;
+      const others = /^(api\/(rust|python|node|java)|inspector)\/|^toc\.html$/;
       const pages = files.filter((file) => file.endsWith(".html") && !others.test(file));
       assert.ok(pages.length > 40, pages.join("\n"));
       for (const file of pages) {
