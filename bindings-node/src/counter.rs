@@ -10,6 +10,7 @@ use polyflake_coordination::{Counter, CounterGiveBack, CounterOptions};
 
 use crate::errors::{CoreError, CoreErrorRef, CoreResult, Failure, catch, js_error, number};
 use crate::layout::pairs;
+use crate::methods::Methods as _;
 use crate::snowflake::copy;
 use crate::thread::{IsGone, awaited, on_thread};
 
@@ -63,9 +64,9 @@ impl NativeCounter {
         let mut object = Object::new(env)?;
         object.set("name", self.counter.name())?;
         self.method(env, &mut object, "take", |this, _| Ok(this.counter.try_next_id().ok()))?;
-        self.method(env, &mut object, "fill", NativeCounter::fill)?;
+        self.method(env, &mut object, "fill", |this, call| this.fill(call))?;
         self.method(env, &mut object, "stats", |this, call| this.stats(call.env))?;
-        self.method(env, &mut object, "fillLater", NativeCounter::fill_later)?;
+        self.method(env, &mut object, "fillLater", |this, call| this.fill_later(call))?;
         self.method(env, &mut object, "nextBlock", |this, call| {
             let n = call.get::<String>(0)?;
             this.later(
@@ -84,20 +85,8 @@ impl NativeCounter {
         self.method(env, &mut object, "remove", |this, call| {
             this.later(call, 0, |counter| async move { counter.remove_async().await })
         })?;
-        self.method(env, &mut object, "close", NativeCounter::close)?;
+        self.method(env, &mut object, "close", |this, call| this.close(call))?;
         Ok(object)
-    }
-
-    fn method<R: ToNapiValue>(
-        self: &Arc<Self>,
-        env: &Env,
-        object: &mut Object<'_>,
-        name: &str,
-        body: impl Fn(&Self, &FunctionCallContext<'_>) -> Result<R> + 'static,
-    ) -> Result<()> {
-        let this = Arc::clone(self);
-        let function = env.create_function_from_closure::<(), R, _>(name, move |call| body(&this, &call))?;
-        object.set(name, function)
     }
 
     /// Starts a call that waits for the store, and passes its result to the callback, which is the call's argument

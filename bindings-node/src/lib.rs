@@ -16,6 +16,7 @@ mod fast;
 mod layout;
 #[cfg(feature = "coordination")]
 mod lease;
+mod methods;
 #[cfg(not(feature = "coordination"))]
 mod no_stores;
 mod objects;

@@ -7,6 +7,7 @@ use napi_derive::napi;
 use polyflake::{Number, PublicIdKey, PublicIds};
 
 use crate::errors::{CoreError, CoreErrorRef, CoreResult, catch, js_error, run};
+use crate::methods::Methods as _;
 
 /// Creates the object for public IDs with these keys.
 #[napi]
@@ -48,18 +49,6 @@ struct NativePublicIds {
 }
 
 impl NativePublicIds {
-    fn method<R: ToNapiValue>(
-        self: &Rc<Self>,
-        env: &Env,
-        object: &mut Object<'_>,
-        name: &str,
-        body: impl Fn(&Self, &FunctionCallContext<'_>) -> Result<R> + 'static,
-    ) -> Result<()> {
-        let this = Rc::clone(self);
-        let function = env.create_function_from_closure::<(), R, _>(name, move |call| body(&this, &call))?;
-        object.set(name, function)
-    }
-
     fn run<T>(&self, env: &Env, body: impl FnOnce() -> CoreResult<T>) -> Result<T> {
         catch(body).map_err(|failure| js_error(&self.core_error, env, failure))
     }

@@ -11,6 +11,7 @@ use polyflake_coordination::{OwnedKey as Key, SequenceKey, Sequences, SequencesG
 use crate::counter::{Done, later};
 use crate::errors::{CoreError, CoreErrorRef, CoreResult, Failure, catch, js_error, number};
 use crate::layout::pairs;
+use crate::methods::Methods as _;
 use crate::thread::{IsGone, on_thread};
 
 #[napi(object, object_from_js = false)]
@@ -65,9 +66,9 @@ pub(crate) fn sequences<'env>(
         let keys = this.keys(call, 0)?;
         this.run(call.env, || this.sequences.try_next_ids(&keys)).map(BigUint64Array::new)
     })?;
-    this.method(env, &mut object, "nextIdsLater", NativeSequences::next_ids_later)?;
+    this.method(env, &mut object, "nextIdsLater", |this, call| this.next_ids_later(call))?;
     this.method(env, &mut object, "stats", |this, call| this.stats(call.env))?;
-    this.method(env, &mut object, "close", NativeSequences::close)?;
+    this.method(env, &mut object, "close", |this, call| this.close(call))?;
     Ok(object)
 }
 
@@ -78,18 +79,6 @@ struct NativeSequences {
 }
 
 impl NativeSequences {
-    fn method<R: ToNapiValue>(
-        self: &Arc<Self>,
-        env: &Env,
-        object: &mut Object<'_>,
-        name: &str,
-        body: impl Fn(&Self, &FunctionCallContext<'_>) -> Result<R> + 'static,
-    ) -> Result<()> {
-        let this = Arc::clone(self);
-        let function = env.create_function_from_closure::<(), R, _>(name, move |call| body(&this, &call))?;
-        object.set(name, function)
-    }
-
     fn key(&self, call: &FunctionCallContext<'_>, at: usize) -> Result<Key> {
         self.key_of(call.env, &call.get::<Unknown<'_>>(at)?)
     }

@@ -13,6 +13,7 @@ use polyflake::{BuiltinClock, Clock, ClockError, Number, Options, Polled, Reserv
 
 use crate::errors::{CoreError, CoreErrorRef, CoreResult, Failure, call, catch, js_error, number, run};
 use crate::layout::{NodeTexts, node_of, pairs};
+use crate::methods::Methods as _;
 use crate::thread::{IsGone, on_thread};
 
 #[napi(object, object_from_js = false)]
@@ -120,18 +121,6 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
         })?;
         self.method(env, &mut object, "whenGivenBack", |this, call| this.when_given_back(call))?;
         Ok(object)
-    }
-
-    fn method<R: ToNapiValue>(
-        self: &Arc<Self>,
-        env: &Env,
-        object: &mut Object<'_>,
-        name: &str,
-        body: impl Fn(&Arc<Self>, &FunctionCallContext<'_>) -> Result<R> + 'static,
-    ) -> Result<()> {
-        let this = Arc::clone(self);
-        let function = env.create_function_from_closure::<(), R, _>(name, move |call| body(&this, &call))?;
-        object.set(name, function)
     }
 
     #[inline]
