@@ -152,7 +152,7 @@ describe("counters in Redis", { skip: isWasm && "wasm has no counters" }, () => 
 
   test("batches larger than what is in hand wait, and calls at the same time share a wait", async () => {
     const counter = await Counter.open("batches", { store, step: 10 });
-    const taken = fails(() => counter.nextIds(1000), "COUNTER_UNAVAILABLE", "fewer numbers are in hand");
+    const taken = fails(() => counter.nextIds(1000), "COUNTER_UNAVAILABLE", "fewer numbers left");
     assert.equal(taken.number, 15);
     fails(() => counter.fill(new BigUint64Array(1000)), "COUNTER_UNAVAILABLE");
     assert.equal(counter.nextId(), 1n);
@@ -177,8 +177,8 @@ describe("counters in Redis", { skip: isWasm && "wasm has no counters" }, () => 
 
   test("a step of 1 asks the store for each number", async () => {
     const counter = await Counter.open("one", { store, step: 1, start: "7" });
-    fails(() => counter.nextId(), "COUNTER_UNAVAILABLE", "no number is in hand");
-    fails(() => counter.nextIds(2), "COUNTER_UNAVAILABLE", "no number is in hand");
+    fails(() => counter.nextId(), "COUNTER_UNAVAILABLE", "no numbers left");
+    fails(() => counter.nextIds(2), "COUNTER_UNAVAILABLE", "no numbers left");
     assert.equal(await counter.nextIdAsync(), 7n);
     const numbers = await Promise.all(Array.from({ length: 50 }, () => counter.nextIdAsync()));
     assert.deepEqual(texts(numbers), range(8, 57));

@@ -212,7 +212,7 @@ while True:
             other.go()
             assert other.told() == number + 1
             assert mine.next_ids(2) == [number + 2, number + 3]
-        with pytest.raises(CounterUnavailableError, match="no number is in hand"):
+        with pytest.raises(CounterUnavailableError, match="no numbers left"):
             mine.try_next_id()
 
 

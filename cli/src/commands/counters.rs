@@ -76,8 +76,8 @@ impl Counters {
         };
         let address = store.address();
         self.yes.confirm(&format!(
-            "Raise counter `{name}` of namespace {} of {address} to {number}? {at} Running processes still use up what they have \
-             in hand.",
+            "Raise counter `{name}` of namespace {} of {address} to {number}? {at} Running processes still use up the \
+             numbers they have.",
             address.namespace
         ))?;
         let is_raised = store.raise(name, number)?;

@@ -443,13 +443,13 @@ impl Shared {
         if self.in_hand() == 0 {
             return self.none_in_hand();
         }
-        unavailable("fewer numbers are in hand: a call that waits gets them all")
+        unavailable("this process has fewer numbers left: a call that waits gets them all")
     }
 
     pub(super) fn none_in_hand(&self) -> Error {
         self.wake();
         self.trouble(false)
-            .unwrap_or_else(|| unavailable("no number is in hand: the store is asked for more"))
+            .unwrap_or_else(|| unavailable("this process has no numbers left, and asks the store for more"))
     }
 
     pub(super) fn too_late(&self) -> Error {
