@@ -1,21 +1,22 @@
-"""Makes a processor's document and charts from the results, and prints tables on the terminal.
+"""Makes the documents and charts from the results, and prints tables on the terminal.
 
-    python benchmarks/report.py RESULTS FOLDER      writes FOLDER/<cpu>.md and FOLDER/<cpu>/*.svg
+    python benchmarks/report.py [RESULTS FOLDER]
 
-RESULTS are JSON Lines, which benchmarks/README.md describes. The documents of other processors stay
-as they are. FOLDER/targets.md gets a section that says which targets the run reached.
-FOLDER/README.md and FOLDER/../SUMMARY.md, if they exist, get a list of all documents.
+RESULTS has a file of JSON Lines for each document, as benchmarks/README.md describes. FOLDER gets
+the documents, their charts and targets.md; FOLDER/README.md and FOLDER/../SUMMARY.md, if they
+exist, a list of the documents. By default: benchmarks/results and docs/benchmarks.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
+import shutil
 import statistics
 import sys
+import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,18 @@ from typing import Any
 Record = dict[str, Any]
 
 ROOT = Path(__file__).resolve().parent.parent
-CAPACITY = "% of capacity"
+RESULTS, DOCUMENTS = ROOT / "benchmarks" / "results", ROOT / "docs" / "benchmarks"
+CASES: dict[str, Record] = tomllib.loads((ROOT / "benchmarks" / "cases.toml").read_text("utf-8"))
+MADE, DECODED, CALLED = "ns per ID", "ns per decoded ID", "ns per call"
+CAPACITY, PROCESSORS, LATE = "% of capacity", "CPU seconds per second", "ms"
 SERVED, SERVED_PER_CPU = "requests per second", "requests per CPU second"
 HIGHER_IS_BETTER = (CAPACITY, SERVED, SERVED_PER_CPU)
-MADE, DECODED = "ns per ID", "ns per decoded ID"
-CALLED = "ns per call"
-UNITS = (MADE, DECODED, CALLED, *HIGHER_IS_BETTER, "CPU seconds per second", "ms")
+# How the header of a column names each unit.
+UNITS = {
+    **dict.fromkeys((MADE, DECODED, CALLED), "ns"),
+    **{CAPACITY: "%", PROCESSORS: "cores", LATE: "ms", SERVED: "a second"},
+    SERVED_PER_CPU: "a CPU second",
+}
 PERCENTILES = ("p50", "p99", "p99.9")
 ROLES = ("ours", "peer", "floor")
 TARGETS = ("ratio", "ratio to", "value", "over floor")
@@ -51,7 +58,8 @@ class Row:
     version: str
     role: str
     unit: str
-    rounds: list[float]
+    median: float
+    quartiles: tuple[float, float]
     repeated: int | None = None
     ids: int | None = None
     ahead_ms: float | None = None
@@ -60,28 +68,38 @@ class Row:
     note: str = ""
     floor: list[str] = field(default_factory=list)
     targets: list[Record] = field(default_factory=list)
-    percentiles_us: dict[str, list[float]] = field(default_factory=dict)
+    percentiles_us: dict[str, float] = field(default_factory=dict)
 
     @property
-    def median(self) -> float:
-        return statistics.median(self.rounds)
+    def package(self) -> str:
+        """The longest name in cases.toml that the subject begins with, or the subject."""
+        names = CASES.get(self.language, {}).get("rows", [])
+        fitting = (n for n in names if re.match(re.escape(n) + r"(?![A-Za-z0-9/-])", self.subject))
+        return max(fitting, key=len, default=self.subject)
 
     @property
-    def quartiles(self) -> tuple[float, float]:
-        if len(self.rounds) == 1:
-            return self.median, self.median
-        low, _, high = statistics.quantiles(self.rounds, n=4, method="inclusive")
-        return low, high
+    def runs_ahead(self) -> bool:
+        """More IDs than fit in the ticks that pass must come from ticks ahead of the clock."""
+        return self.unit == CAPACITY and self.median > 101
 
     @property
     def is_fair_peer(self) -> bool:
         """Whether ours is compared with it: one that makes IDs reads a clock and repeats none."""
+        fair = self.role == "peer" and self.comparable
         if self.unit in (DECODED, CALLED, SERVED, SERVED_PER_CPU):
-            return self.role == "peer" and self.comparable
-        # More IDs than fit in the ticks that pass must come from ticks ahead of the clock.
-        runs_ahead = self.unit == CAPACITY and self.median > 101
-        fair = self.comparable and self.reads_clock and self.repeated == 0 and not runs_ahead
-        return self.role == "peer" and fair
+            return fair
+        return fair and self.reads_clock and self.repeated == 0 and not self.runs_ahead
+
+    @property
+    def remarks(self) -> list[str]:
+        """Why ours is not compared with it, and its note, without what the table says."""
+        ids = self.role == "peer" and self.unit not in (DECODED, CALLED)
+        told = [part for part in self.note.split("; ") if part and "no batch" not in part]
+        return [
+            *["repeats IDs"] * bool(ids and self.repeated),
+            *["does not read the clock"] * (ids and not self.reads_clock),
+            *told,
+        ]
 
 
 @dataclass
@@ -112,54 +130,56 @@ class Results:
         return tables
 
 
-KINDS: dict[str, dict[str, type]] = {
-    "run": {"date": str, "machine": dict, "tools": dict},
-    "missing": {"language": str, "subject": str, "version": str, "why": str},
-    "failed": {"language": str, "why": str},
-    "skipped": {"language": str, "why": str},
-    "result": {
-        **dict.fromkeys(("language", "table", "subject", "version", "role", "unit", "note"), str),
-        **dict.fromkeys(("rounds", "floor", "targets"), list),
-        "percentiles_us": dict,
-        **dict.fromkeys(("reads_clock", "comparable"), bool),
-    },
+TEXTS = ("language", "table", "subject", "version", "role", "unit")
+KINDS: dict[str, Record] = {
+    "run": {"date": "", "machine": {}, "tools": {}},
+    "missing": dict.fromkeys(("language", "subject", "version", "why"), ""),
+    "failed": {"language": "", "why": ""},
+    "skipped": {"language": "", "why": ""},
+    "result": dict.fromkeys(TEXTS, "") | {"rounds": []},
 }
-DEFAULTS: Record = {"comparable": True, "floor": [], "targets": [], "percentiles_us": {}}
+OPTIONAL: Record = {
+    **{"note": "", "reads_clock": True, "comparable": True},
+    **{"floor": [], "targets": [], "percentiles_us": {}},
+}
 
 
 def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def check_record(record: Any) -> Record:
-    """Returns the record, or raises WrongRecord with the reason."""
+def are_numbers(values: object) -> bool:
+    return isinstance(values, list) and bool(values) and all(map(is_number, values))
+
+
+def check_record(record: Record) -> Record:
+    """Returns what a program printed, or raises WrongRecord with the reason."""
 
     def need(condition: bool, problem: str) -> None:
         if not condition:
             raise WrongRecord(problem)
 
     need(isinstance(record, dict), "not a JSON object")
-    kind = record.get("kind")
+    kind = record.get("kind", "")
     need(kind in KINDS, f"kind is {kind!r}, not one of {', '.join(KINDS)}")
-    for name, its_type in KINDS[kind].items():
-        value = record.get(name, DEFAULTS.get(name))
-        need(isinstance(value, its_type), f"{name} is not a {its_type.__name__}")
+    given = OPTIONAL | record if kind == "result" else record
+    for name, example in (KINDS[kind] | (OPTIONAL if kind == "result" else {})).items():
+        a_type = type(example)
+        need(isinstance(given.get(name), a_type), f"{name} is not a {a_type.__name__}")
     if kind != "result":
         return record
-    for name, values in (("role", ROLES), ("unit", UNITS)):
-        need(record[name] in values, f"{name} is not one of {', '.join(values)}")
+    need(given["role"] in ROLES, f"role is not one of {', '.join(ROLES)}")
+    need(given["unit"] in UNITS, f"unit is not one of {', '.join(UNITS)}")
     for name in ("repeated", "ids", "ahead_ms"):
-        value = record.get(name)
+        value = given.get(name)
         need(value is None or is_number(value), f"{name} is neither a number nor null")
-    rounds = record["rounds"]
-    need(bool(rounds) and all(map(is_number, rounds)), "rounds has no number, or other items")
-    for name, values in record.get("percentiles_us", {}).items():
+    need(are_numbers(given["rounds"]), "rounds has no number, or other items")
+    for name, values in given["percentiles_us"].items():
         need(name in PERCENTILES, f"percentiles_us has {name!r}, not {', '.join(PERCENTILES)}")
-        right = isinstance(values, list) and bool(values) and all(map(is_number, values))
-        need(right, f"percentiles_us: {name} has no number, or other items")
-    floor, targets = record.get("floor", []), record.get("targets", [])
+        need(are_numbers(values), f"percentiles_us: {name} has no number, or other items")
+    floor, targets = given["floor"], given["targets"]
     need(all(isinstance(name, str) for name in floor), "floor has an item that is not a str")
-    need(not floor + targets or record["role"] == "ours", "only ours has a floor and targets")
+    need(not floor + targets or given["role"] == "ours", "only ours has a floor and targets")
     for target in targets:
         need(isinstance(target, dict), "a target is not an object")
         need(target.get("what") in TARGETS, f"a target's what is not one of {', '.join(TARGETS)}")
@@ -172,21 +192,49 @@ def check_record(record: Any) -> Record:
     return record
 
 
-def read_results(lines: Iterable[str]) -> Results:
+def summary(record: Record) -> Record:
+    """What a program printed, with the median and the quartiles in place of the rounds."""
+    if "rounds" not in record:
+        return record
+
+    def short(value: float) -> float:
+        return float(f"{value:.6g}")
+
+    rounds = record["rounds"]
+    low, _, high = statistics.quantiles(
+        rounds * 2 if len(rounds) == 1 else rounds, n=4, method="inclusive"
+    )
+    kept = {
+        name: value
+        for name, value in record.items()
+        if value not in (None, [], {}) and name != "rounds"
+    }
+    kept |= {"median": short(statistics.median(rounds)), "quartiles": [short(low), short(high)]}
+    if percentiles := record.get("percentiles_us"):
+        kept["percentiles_us"] = {
+            name: statistics.median(each) for name, each in percentiles.items()
+        }
+    return kept
+
+
+def results_of(records: Iterable[Record]) -> Results:
     results = Results()
-    for number, line in enumerate(lines, 1):
-        try:
-            record = check_record(json.loads(line))
-        except ValueError as problem:
-            raise WrongRecord(f"line {number}: {problem}") from None
+    names = {each.name for each in fields(Row)}
+    for record in records:
         if record["kind"] == "run":
             results.run = record
         elif record["kind"] == "result":
-            names = Row.__dataclass_fields__
-            results.rows.append(Row(**{name: record[name] for name in names if name in record}))
+            results.rows.append(
+                Row(**{name: value for name, value in summary(record).items() if name in names})
+            )
         else:
             getattr(results, record["kind"]).append(record)
     return results
+
+
+def read_results(file: Path) -> Results:
+    with file.open(encoding="utf-8") as lines:
+        return results_of(map(json.loads, lines))
 
 
 # Comparing ---------------------------------------------------------------------------------------
@@ -227,6 +275,7 @@ def judge(row: Row, target: Record, rows: Sequence[Row]) -> Verdict:
     limit = target["at_most" if at_most else "at_least"]
     words = f"at {'most' if at_most else 'least'} {limit:g}"
     subjects = {other.subject: other for other in rows}
+    named: str = target.get("subject", "")
     seen: float | None
     unit = "" if "ratio" in what else row.unit
     if what == "value":
@@ -237,7 +286,6 @@ def judge(row: Row, target: Record, rows: Sequence[Row]) -> Verdict:
         seen = None if floor is None else row.median - floor
         beside = "the floor is missing" if floor is None else f" over {digits(floor)}"
     else:
-        named = target.get("subject")
         peer = subjects.get(named) if what == "ratio to" else best_peer(rows)
         asked = f"{words} of {named or 'the best peer'}"
         seen = ratio(row, peer) if peer else None
@@ -316,10 +364,7 @@ def columns(row: Row, rows: Sequence[Row]) -> list[str]:
         "" if floor is None else digits(row.median - floor),
         repeats,
         ahead,
-        *(
-            digits(statistics.median(values)) if (values := row.percentiles_us.get(name)) else ""
-            for name in PERCENTILES
-        ),
+        *(digits(value) if (value := row.percentiles_us.get(name)) else "" for name in PERCENTILES),
     ]
 
 
@@ -343,7 +388,8 @@ def without_empty_columns(header: Sequence[str], lines: Sequence[Sequence[str]])
 
 
 def markdown_table(header: Sequence[str], *lines: Sequence[str]) -> list[str]:
-    ruler = ["---:" if name in (*COLUMNS, "instructions") else "---" for name in header]
+    texts = ("", "package", "version", "note", "language", "table", "ours", "target", "seen")
+    ruler = ["---" if name in texts else "---:" for name in header]
     return ["| " + " | ".join(line) + " |" for line in (header, ruler, *lines)] + [""]
 
 
@@ -363,15 +409,10 @@ def processor(results: Results) -> str:
     return machine.get("CPU") or machine.get("Architecture") or "unknown"
 
 
-# Each gets its own document, with this in the title: JMH takes minutes, and the others belong to no
-# language.
-OWN_DOCUMENTS = {"Java": "Java", "Counters": "counters", "Service": "service"}
-
-
 def own_name(results: Results) -> str:
     """What its document is of, if not of languages."""
     named = results.languages
-    return OWN_DOCUMENTS.get(named[0], "") if len(named) == 1 else ""
+    return CASES.get(named[0], {}).get("apart", "") if len(named) == 1 else ""
 
 
 def stem(results: Results) -> str:
@@ -383,89 +424,19 @@ def title(results: Results) -> str:
     return ": ".join(filter(None, [plain(short_name(processor(results))), own_name(results)]))
 
 
-def instruction_counts() -> list[list[str]]:
-    """The core's paths and their instructions per call."""
-    lines = (
-        (ROOT / "core" / "benches" / "instructions.txt").read_text(encoding="utf-8").splitlines()
-    )
-    return [line.rsplit(maxsplit=1) for line in lines if line and not line.startswith("#")]
-
-
 INTRODUCTION = """\
-See [how to read the figures](README.md#how-to-read-the-figures), [how they were
-measured](#how-it-was-measured) and [other processors](README.md#processors).
+Each figure is a median. Compare ratios within a column only: see [how to read the
+figures](README.md#how-to-read-the-figures).
 """
 
 MEASURED = """\
 ## How it was measured
 
 All figures come from one run, in which the subjects took turns. `make bench` repeats the run on
-your machine; [how it
-measures](https://github.com/polyflake/polyflake/blob/main/benchmarks/README.md#how-it-measures).
+your machine. The quartiles, repeats, floors and notes of every row are in
+[{file}](https://github.com/polyflake/polyflake/blob/main/benchmarks/results/{file}); this is [how
+the benchmarks measure](https://github.com/polyflake/polyflake/blob/main/benchmarks/README.md#how-it-measures).
 """
-
-INSTRUCTIONS = """\
-## Instructions
-
-Instructions per call of the core's paths, of `core/benches/instructions.txt`: they do not depend on
-the processor.
-"""
-
-
-# What a table of it needs to be understood, and no other document does.
-REMARKS = {
-    "Java": """\
-JMH gives each subject a JVM for five rounds at a time. With two threads, the figure is half the
-mean time of a call. This is too low if a thread had to wait for a processor, so compare such
-figures only with each other. The ratio of a decoder that returns less than ours is in parentheses.
-""",
-    "Service": """\
-Server and client share the processors of this machine, so a faster client, or a network, would give
-other figures: compare what is in one table. redis-server keeps nothing on a disk here. The time of
-a request is what redis-benchmark and wrk measure, and in a pipeline that of all its commands; the
-columns have the medians of the rounds.
-""",
-}
-
-
-# The first sentences of such a document: which table they are about, and the text.
-ANSWERS = {
-    "Java": [
-        (
-            "one ID",
-            "An ID takes {ours} ns in Java. {peer}, the fastest peer that reads the clock, takes "
-            "{theirs} ns.",
-        ),
-        (
-            "two threads, one generator",
-            "With two threads, an ID takes {ours} ns, and {peer} takes {theirs} ns.",
-        ),
-        (
-            "two virtual threads, one generator",
-            "With two virtual threads, an ID takes {ours} ns, and {peer} takes {theirs} ns.",
-        ),
-    ],
-    "Counters": [
-        (
-            "one number, one thread",
-            "A number from a counter takes {ours} ns; from {peer}, the fastest other, {theirs} ns.",
-        ),
-        (
-            "batch of 1,024",
-            "In batches of 1,024, it takes {ours} ns, and from {peer} {theirs} ns{how}.",
-        ),
-    ],
-    "Service": [
-        (
-            "RESP, 50 connections",
-            "On 50 connections, the service answers {ours} requests a second, and {peer} {theirs}.",
-        ),
-        (
-            "HTTP, one ID, 50 connections",
-            "Over HTTP it answers {ours} a second, and the same server with {peer} {theirs}.",
-        ),
-    ],
-}
 
 
 @dataclass
@@ -495,10 +466,15 @@ def one_id(results: Results) -> list[Compared]:
 
 
 def answers(results: Results) -> list[tuple[str, Compared]]:
-    """The first sentences of such a document, and what they are about."""
+    """The first sentences of a language's own document, and what they are about."""
     (language,) = results.languages
-    tables = {name: rows for (name, _), rows in results.tables(language).items()}
-    pairs = [(text, compared(language, tables.get(table, []))) for table, text in ANSWERS[language]]
+    tables = {
+        name: rows
+        for (name, unit), rows in results.tables(language).items()
+        if unit != SERVED_PER_CPU
+    }
+    told = CASES[language]["answers"]
+    pairs = [(text, compared(language, tables.get(table, []))) for table, text in told]
     return [(text, pair) for text, pair in pairs if pair]
 
 
@@ -553,53 +529,11 @@ def document(results: Results, charts: Iterable[str]) -> str:
     lines += [INTRODUCTION]
     for language in results.languages:
         lines += language_section(results, language, charts)
-    if not own_name(results):
-        counts = markdown_table(["path", "instructions"], *instruction_counts())
-        lines += [INSTRUCTIONS, *counts]
     facts = {"Date": results.run.get("date", "")}
     facts |= results.run.get("machine", {}) | results.run.get("tools", {})
-    lines += [MEASURED]
+    lines += [MEASURED.format(file=f"{stem(results)}.jsonl")]
     lines += markdown_table(["", ""], *([name, plain(value)] for name, value in facts.items()))
     return "\n".join(lines).rstrip() + "\n"
-
-
-TARGETS_PAGE = """\
-# Benchmark targets
-
-Each benchmark's program sets targets for its figures, for those who work on Polyflake. This page
-shows which of them the last run on each processor reached. To choose a package, read the
-[benchmarks](README.md).
-"""
-
-
-def targets_section(results: Results) -> str:
-    judged = verdicts(results)
-    lines = [f"## {title(results)}", ""]
-    lines += [f"{sum(v.reached for v in judged)} of {len(judged)} reached.", ""]
-    lines += markdown_table(
-        ["language", "table", "ours", "target", "seen", "reached"],
-        *(
-            [
-                v.row.language,
-                *map(plain, (v.row.table, v.row.subject, v.target, v.seen)),
-                "yes" if v.reached else "**no**",
-            ]
-            for v in judged
-        ),
-    )
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def write_targets(results: Results, folder: Path) -> None:
-    """Replaces or adds the section of the results' document."""
-    page = folder / "targets.md"
-    text = page.read_text(encoding="utf-8") if page.exists() else TARGETS_PAGE
-    _, *sections = re.split(r"^(?=## )", text, flags=re.MULTILINE)
-    by_title = {section.partition("\n")[0]: section.rstrip() + "\n" for section in sections}
-    own = targets_section(results)
-    by_title[own.partition("\n")[0]] = own
-    parts = [TARGETS_PAGE, *(by_title[key] for key in sorted(by_title))]
-    page.write_text("\n".join(parts), encoding="utf-8")
 
 
 def headed(language: str) -> str:
@@ -608,47 +542,81 @@ def headed(language: str) -> str:
 
 def language_section(results: Results, language: str, charts: set[str]) -> list[str]:
     lines = [f"## {headed(language)}", ""]
-    if language in REMARKS:
-        lines += [REMARKS[language]]
     for record in (*results.failed, *results.skipped):
         if record["language"] == language:
             how = "The program failed" if record["kind"] == "failed" else "Not measured"
             lines += [f"{how}: {plain(record['why'])}", ""]
     if (chart := chart_name(results, language)) in charts:
-        lines += [f"![Medians of the tables below]({chart})", ""]
-    for (table, unit), rows in results.tables(language).items():
-        lines += [f"### {plain(table)}, in {unit}", ""]
-        if named := floors_named(rows):
-            lines += [plain(named), ""]
-        marks = {"ours": "**{}**", "peer": "{}", "floor": "floor: {}"}
-        cells = [
-            [
-                marks[row.role].format(plain(row.subject)),
-                plain(row.version),
-                *columns(row, rows),
-                plain(remark(row)),
-            ]
-            for row in rows
+        lines += [f"![Medians of the table below]({chart})", ""]
+    tables = results.tables(language)
+    if tables:
+        header = [
+            "package",
+            "version",
+            *(f"{plain(name)}, {UNITS[unit]}" for name, unit in tables),
+            "note",
         ]
-        header = ["subject", "version", *COLUMNS, "note"]
-        lines += markdown_table(*without_empty_columns(header, cells))
-    missing = [record for record in results.missing if record["language"] == language]
-    if missing:
-        lines += ["Missing peers:", ""]
-        lines += [f"- {plain(name(record))}: {plain(record['why'])}" for record in missing]
-        lines += [""]
+        lines += markdown_table(*without_empty_columns(header, packages(list(tables.values()))))
+    for record in results.missing:
+        if record["language"] == language:
+            lines += [f"Not measured: {plain(name(record))}: {plain(record['why'])}", ""]
     return lines
+
+
+def packages(tables: list[list[Row]]) -> list[list[str]]:
+    """A line for each package, with its figure in each table, and one for the floors of ours."""
+    # Ours as it is by default, which is its first row; a peer at its best, if possible compared.
+    found: dict[str, dict[int, Row]] = {}
+    for at, rows in enumerate(tables):
+        for row in sorted(rows, key=lambda row: row.role == "peer" and not row.is_fair_peer):
+            if row.role != "floor":
+                found.setdefault(row.package, {}).setdefault(at, row)
+    lines = []
+    for package, shown in sorted(
+        found.items(), key=lambda pair: next(iter(pair[1].values())).role != "ours"
+    ):
+        rows = list(shown.values())
+        cells = [cell(shown[at]) if at in shown else "" for at in range(len(tables))]
+        remarks = dict.fromkeys(remark for row in rows for remark in row.remarks)
+        ours = rows[0].role == "ours"
+        named = f"**{plain(package)}**" if ours else plain(package)
+        lines.append(
+            [named, plain(rows[0].version), *cells, "" if ours else plain("; ".join(remarks))]
+        )
+    floors = [floor_of(rows[0], rows) for rows in tables]
+    lines.append(["floor", "", *("" if floor is None else digits(floor) for floor in floors), ""])
+    return lines if any(floors) else lines[:-1]
+
+
+def cell(row: Row) -> str:
+    return f"({figure(row)})" if row.role == "peer" and not row.is_fair_peer else figure(row)
 
 
 def name(missing: Record) -> str:
     return f"{missing['subject']} {missing['version']}".strip()
 
 
-def remark(row: Row) -> str:
-    told = []
-    if row.unit != CALLED and not row.reads_clock and row.role != "floor":
-        told = ["does not read the clock"]
-    return "; ".join(told + ([row.note] if row.note else []))
+TARGETS_PAGE = """\
+# Benchmark targets
+
+Each benchmark's program sets targets for its figures, for those who work on Polyflake. This page
+lists those that the last run on each processor missed. To choose a package, read the
+[benchmarks](README.md).
+"""
+
+
+def targets_section(results: Results) -> str:
+    judged = verdicts(results)
+    lines = [f"## {title(results)}", ""]
+    lines += [f"{sum(v.reached for v in judged)} of {len(judged)} reached.", ""]
+    missed = [
+        [v.row.language, *map(plain, (v.row.table, v.row.subject, v.target, v.seen))]
+        for v in judged
+        if not v.reached
+    ]
+    if missed:
+        lines += markdown_table(["language", "table", "ours", "target", "seen"], *missed)
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def terminal(results: Results) -> str:
@@ -780,12 +748,11 @@ def chart_name(results: Results, language: str) -> str:
 
 
 def write_report(results: Results, folder: Path) -> Path:
-    """Writes the processor's document and charts, and lists it; returns the document."""
+    """Writes a document and its charts; returns the document."""
     written = folder / f"{stem(results)}.md"
     own = written.with_suffix("")
-    own.mkdir(parents=True, exist_ok=True)
-    for old in own.glob("*.svg"):
-        old.unlink()
+    shutil.rmtree(own, ignore_errors=True)
+    own.mkdir(parents=True)
     charts = []
     drawings = {language: chart(results, language) for language in results.languages}
     for name, svg in {"overview": overview(results), **drawings}.items():
@@ -793,48 +760,38 @@ def write_report(results: Results, folder: Path) -> Path:
             charts.append(chart_name(results, name))
             (folder / charts[-1]).write_text(svg, encoding="utf-8")
     written.write_text(document(results, charts), encoding="utf-8")
-    write_targets(results, folder)
-    list_documents(folder)
     return written
 
 
-def list_documents(folder: Path) -> None:
-    """Lists all documents in the index and in the book's table of contents, if they exist."""
-    documents = {}
-    for path in folder.glob("*.md"):
-        if path.name not in ("README.md", "targets.md"):
-            first = path.read_text(encoding="utf-8").partition("\n")[0]
-            documents[first.removeprefix("# Benchmarks on ")] = path.name
+def write_all(data: Path, folder: Path) -> None:
+    """Writes all documents and the targets, and lists them in the index and the book's contents."""
+    folder.mkdir(parents=True, exist_ok=True)
+    listed = {}
+    for results in map(read_results, data.glob("*.jsonl")):
+        listed[title(results)] = (write_report(results, folder).name, targets_section(results))
+    parts = [TARGETS_PAGE, *(section for _, (_, section) in sorted(listed.items()))]
+    (folder / "targets.md").write_text("\n".join(parts), encoding="utf-8")
     for page, before, indent, place in (
         (folder / "README.md", "## Processors\n\n", "", ""),
         (folder.parent / "SUMMARY.md", "(benchmarks/README.md)\n", "  ", "benchmarks/"),
     ):
         if page.exists():
             items = [
-                f"{indent}- [{title}]({place}{file})\n" for title, file in sorted(documents.items())
+                f"{indent}- [{name}]({place}{file})\n" for name, (file, _) in sorted(listed.items())
             ]
             start, _, rest = page.read_text(encoding="utf-8").partition(before)
             rest = re.sub(rf"\A(?:{indent}- .*\n)*", "", rest)
             page.write_text("".join([start, before, *items, rest]), encoding="utf-8")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description="Makes a processor's document and charts from the results."
-    )
-    parser.add_argument("results", type=Path, help="JSON Lines, as collected by benchmarks/run.py")
-    parser.add_argument("folder", type=Path, help="where the document and the charts go")
-    given = parser.parse_args()
-    try:
-        with given.results.open(encoding="utf-8") as lines:
-            results = read_results(lines)
-    except (OSError, WrongRecord) as problem:
-        print(f"{given.results}: {problem}", file=sys.stderr)
-        return 1
-    print(terminal(results))
-    print(f"document: {write_report(results, given.folder)}")
-    return 0
+def save(records: Sequence[Record], data: Path) -> Results:
+    """Writes a run's results to the file of its document, and returns them."""
+    results = results_of(records)
+    data.mkdir(parents=True, exist_ok=True)
+    lines = (json.dumps(summary(record), ensure_ascii=False) + "\n" for record in records)
+    (data / f"{stem(results)}.jsonl").write_text("".join(lines), encoding="utf-8")
+    return results
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    write_all(*(map(Path, sys.argv[1:]) if len(sys.argv) == 3 else (RESULTS, DOCUMENTS)))

@@ -21,11 +21,21 @@ import subprocess
 import sys
 import tomllib
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from report import Record, check_record, read_results, terminal, write_report
+from report import (
+    CASES,
+    DOCUMENTS,
+    RESULTS,
+    Record,
+    check_record,
+    results_of,
+    save,
+    terminal,
+    write_all,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 SUITE = ROOT / "benchmarks"
@@ -66,6 +76,8 @@ def command(*arguments: str | Path, folder: Path = ROOT, **variables: str) -> st
             text=True,
             timeout=LONGEST_RUN_S,
         )
+    except FileNotFoundError:
+        raise CommandFailed(f"{arguments[0]} is not installed") from None
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise CommandFailed(without_paths(str(problem))) from None
     if done.returncode != 0:
@@ -76,8 +88,9 @@ def command(*arguments: str | Path, folder: Path = ROOT, **variables: str) -> st
 
 
 def problem_of(output: str) -> str:
-    """The first line that names an error, or else the last line."""
+    """The first line that names an error, or else the last line that is not a command's usage."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
+    lines = [line for line in lines if not re.match(r"[\w:-]+ \[-", line)]
     named = [line for line in lines if re.match(r"(npm )?(error|fatal)\b", line, re.IGNORECASE)]
     return without_paths((named or lines[-1:] or [""])[0])[:300]
 
@@ -223,6 +236,7 @@ def php() -> Prepared:
     usable = 'echo PHP_VERSION_ID >= 80100 && class_exists("FFI") ? "yes" : "";'
     if not command("php", "-r", usable).strip():
         raise Skipped("this PHP is older than 8.1 or lacks the extension ffi")
+    need("composer", "composer")
     folder = SUITE / "php"
     records = []
     try:
@@ -335,8 +349,6 @@ LANGUAGES: dict[str, tuple[str, Callable[[], Prepared]]] = {
     "counters": ("Counters", counters),
     "service": ("Service", service),
 }
-# Each has its own document.
-APART = ("java", "counters", "service")
 
 
 # Running -----------------------------------------------------------------------------------------
@@ -443,29 +455,17 @@ def machine() -> dict[str, str]:
     return {name: value for name, value in facts.items() if value}
 
 
-def tools() -> dict[str, str]:
-    """The versions of the installed compilers and interpreters."""
-    asked: dict[str, Program] = {
-        "Rust": ["rustc", "--version"],
-        "C compiler": ["cc", "--version"],
-        "Python": [sys.executable, "--version"],
-        "Node": ["node", "--version"],
-        "Chromium": ["chromium", "--version"],
-        "Go": ["go", "version"],
-        "PHP": ["php", "--version"],
-        "Java": ["java", "--version"],
-        "Java for Polyflake": [f"{jdk()}/bin/java", "--version"],
-        "redis-benchmark": ["redis-benchmark", "--version"],
-        # Its own --version is a failure.
-        "wrk": ["dpkg-query", "--show", "wrk"],
-    }
+def tools(languages: Iterable[str]) -> dict[str, str]:
+    """The versions of the compilers, interpreters and clients that these languages use."""
     versions = {}
-    for name, program in asked.items():
-        if shutil.which(str(program[0])):
-            try:
-                versions[name] = command(*program).splitlines()[0].strip()
-            except (CommandFailed, IndexError) as problem:
-                say(f"{name} does not print its version: {problem}")
+    for language in languages:
+        for name, (first, *others) in CASES[language]["tools"].items():
+            program = [first.replace("JDK", jdk()), *others]
+            if shutil.which(program[0]):
+                try:
+                    versions[name] = " ".join(command(*program).splitlines()[0].split())
+                except (CommandFailed, IndexError) as problem:
+                    say(f"{name} does not print its version: {problem}")
     return versions
 
 
@@ -488,18 +488,22 @@ def main() -> int:
     if given.rounds is not None and given.rounds < 7:
         parser.error("--rounds must be at least 7")
 
-    WORK.mkdir(parents=True, exist_ok=True)
-    whole = ROOT / "docs" / "benchmarks"
+    runs = [given.languages]
     if not given.languages:
-        runs = [[key for key in LANGUAGES if key not in APART], *([key] for key in APART)]
-        failed = [run(keys, given.rounds, whole) for keys in runs]
-        return 1 if any(failed) else 0
-    if given.languages in ([key] for key in APART):
-        return 1 if run(given.languages, given.rounds, whole) else 0
-    return 1 if run(given.languages, given.rounds, WORK / "partial") else 0
+        runs = [
+            [key for key in LANGUAGES if not apart(key)],
+            *([key] for key in LANGUAGES if apart(key)),
+        ]
+    failed = [run(keys, given.rounds) for keys in runs]
+    return 1 if any(failed) else 0
 
 
-def run(keys: Sequence[str], rounds: int | None, folder: Path) -> bool:
+def apart(key: str) -> bool:
+    """Whether it has its own document."""
+    return "apart" in CASES[LANGUAGES[key][0]]
+
+
+def run(keys: Sequence[str], rounds: int | None) -> bool:
     """Measures, and writes a document; returns whether something failed."""
     load = f"{os.getloadavg()[0]:.2f} in the minute before"
     records: list[Record] = []
@@ -507,19 +511,23 @@ def run(keys: Sequence[str], rounds: int | None, folder: Path) -> bool:
         records += measure(*LANGUAGES[key], rounds)
     # After measuring: by now, everything that can be installed is.
     date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d")
-    facts = machine() | {"Load": load}
-    records.insert(0, {"kind": "run", "date": date, "machine": facts, "tools": tools()})
-
-    results = WORK / "results.jsonl"
-    results.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    with results.open(encoding="utf-8") as lines:
-        report = read_results(lines)
-    print(terminal(report))
-    if not report.rows:  # Nothing was measured: keep the document's figures.
-        return bool(report.failed)
-    document = write_report(report, folder)
-    say(f"results: {without_paths(str(results))}; document: {without_paths(str(document))}")
-    return bool(report.failed)
+    facts = {
+        "machine": machine() | {"Load": load},
+        "tools": tools(dict.fromkeys(record["language"] for record in records)),
+    }
+    records.insert(0, {"kind": "run", "date": date, **facts})
+    # All figures in a document come from one run.
+    together = [key for key in LANGUAGES if not apart(key)]
+    whole = sorted(keys) == sorted(together) or (len(keys) == 1 and apart(keys[0]))
+    partial = WORK / "partial"
+    data, folder = (RESULTS, DOCUMENTS) if whole else (partial / "results", partial)
+    results = results_of(records)
+    print(terminal(results))
+    if results.rows:  # Nothing was measured: keep the document's figures.
+        save(records, data)
+        write_all(data, folder)
+        say(f"results: {without_paths(str(data))}; documents: {without_paths(str(folder))}")
+    return bool(results.failed)
 
 
 if __name__ == "__main__":

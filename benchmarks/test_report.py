@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -13,6 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 import report
+import run
 
 
 def result(subject: str, median: float, role: str = "peer", **more: Any) -> dict[str, Any]:
@@ -83,7 +85,7 @@ RECORDS = [
 
 
 def read(*records: dict[str, Any]) -> report.Results:
-    return report.read_results(json.dumps(record) for record in records)
+    return report.results_of(map(report.check_record, records))
 
 
 @pytest.fixture
@@ -149,31 +151,96 @@ def test_a_target_whose_floor_is_missing_is_not_reached() -> None:
     assert (verdict.reached, verdict.seen) == (False, "the floor is missing")
 
 
+def test_the_documents_are_what_the_results_say(tmp_path: Path) -> None:
+    folder = tmp_path / "benchmarks"
+    folder.mkdir()
+    for page in (report.DOCUMENTS / "README.md", report.DOCUMENTS.parent / "SUMMARY.md"):
+        copy = folder / "README.md" if page.name == "README.md" else tmp_path / "SUMMARY.md"
+        copy.write_text(re.sub(r"(?m)^ *- \[(AMD|Intel).*\n", "", page.read_text()))
+    report.write_all(report.RESULTS, folder)
+
+    def files(where: Path) -> dict[str, str]:
+        paths = [path for path in where.rglob("*") if path.is_file()]
+        return {str(path.relative_to(where)): path.read_text() for path in paths}
+
+    assert files(folder) == files(report.DOCUMENTS)
+    assert (tmp_path / "SUMMARY.md").read_text() == (
+        report.DOCUMENTS.parent / "SUMMARY.md"
+    ).read_text()
+
+
+def test_every_subject_belongs_to_a_package() -> None:
+    every = [
+        row for file in report.RESULTS.glob("*.jsonl") for row in report.read_results(file).rows
+    ]
+    names = {row.language: report.CASES[row.language]["rows"] for row in every}
+    assert [r for r in every if r.role != "floor" and r.package not in names[r.language]] == []
+
+
+def table_of(results: report.Results, language: str = "Rust") -> list[str]:
+    section = report.language_section(results, language, set())
+    return [line for line in section if line.startswith("|")]
+
+
 def test_the_document(results: report.Results) -> None:
     lines = report.document(results, ["intel-xeon/rust.svg"]).splitlines()
     assert lines[0] == "# Benchmarks on Intel Xeon"
-    table = [line for line in lines if line.count("|") >= 9 and "1.0.0" in line]
-    names = [line.split("|")[1].strip() for line in table]
-    # Ours first, then peers, best first, then floors.
-    peers = ["unknown", "longer IDs", "ticker", "repeats", "best", "slow"]
-    ours = [f"**polyflake{which}**" for which in ("", " local", " other")]
-    assert names[:11] == [*ours, *peers, "floor: clock", "floor: swap"]
-    assert (
-        "| **polyflake** | 1.0.0 | 24.0 | 24.0 to 24.0 | 0.60 | 12.0 | 0 of 200,000 | 0 |  |"
-    ) in lines
-    assert (
-        "| repeats | 1.0.0 | 5.00 | 5.00 to 5.00 | (0.12) |  | 163,804 of 350,000 | 0 |  |"
-    ) in lines
-    assert "Over floor: over clock and swap (polyflake); clock (polyflake local)." in lines
-    assert any("| 12 | does not read the clock |" in line for line in table)
-    assert any(r"`lock` \| waits" in line for line in table)
-    assert "- gone 0.1.0: no such crate" in lines
+    # Ours first, then peers, best first, then the floors of ours.
+    assert table_of(results) == [
+        "| package | version | one thread, ns | full load, % | decode, ns | note |",
+        "| --- | --- | ---: | ---: | ---: | --- |",
+        "| **polyflake** | 1.0.0 | 24.0 | 99.60 | 9.00 |  |",
+        "| best | 1.0.0 | 40.0 | 90.00 | 6.00 |  |",
+        r"| slow | 1.0.0 | 80.0 | 50.00 |  | `lock` \| waits |",
+        "| unknown | 1.0.0 | (2.00) |  |  |  |",
+        "| longer IDs | 1.0.0 | (3.00) |  |  |  |",
+        "| ticker | 1.0.0 | (4.00) |  |  | does not read the clock |",
+        "| repeats | 1.0.0 | (5.00) |  |  | repeats IDs |",
+        "| ahead | 1.0.0 |  | (748.00) |  |  |",
+        "| floor |  | 12.0 |  |  |  |",
+    ]
+    assert "Not measured: gone 0.1.0: no such crate" in lines
     assert "The program failed: exit status 1" in lines
     assert "Not measured: there is no PHP here" in lines
     assert r"| Rust | rust\|c |" in lines
     assert [line for line in lines if ".svg" in line] == [
-        "![Medians of the tables below](intel-xeon/rust.svg)"
+        "![Medians of the table below](intel-xeon/rust.svg)"
     ]
+
+
+def test_a_package_is_shown_at_its_best_and_ours_by_default() -> None:
+    rows = [
+        result("snowid generate", 9, repeated=3),
+        result("snowid try_generate", 12, note="no batch call; retries"),
+        result("snowid slow", 15),
+        result("polyflake next_id", 8, "ours"),
+        result("polyflake LocalSnowflake", 2, "ours"),
+    ]
+    assert table_of(read(*rows))[2:] == [
+        "| **polyflake** | 1.0.0 | 8.00 |  |",
+        "| snowid | 1.0.0 | 12.0 | retries |",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ("wait\nerror: no such crate\nbye\n", "error: no such crate"),
+        (
+            "\nIn Curl.php line 15:\n\n  no route\n\ninstall [--dev] [--] [<packages>]...\n",
+            "no route",
+        ),
+        ("first\nlast\n", "last"),
+        ("", ""),
+    ],
+)
+def test_the_problem_of_a_command(said: str, problem: str) -> None:
+    assert run.problem_of(said) == problem
+
+
+def test_a_program_that_is_missing_is_named() -> None:
+    with pytest.raises(run.CommandFailed, match=r"^no-such-program is not installed$"):
+        run.command("no-such-program")
 
 
 def other_language(language: str, ours: float, peer: float) -> list[dict[str, Any]]:
@@ -224,22 +291,16 @@ def test_the_document_ends_with_how_it_was_measured(results: report.Results) -> 
     assert "target" not in text.lower()
 
 
-def test_targets_are_on_a_page_of_their_own(results: report.Results, tmp_path: Path) -> None:
-    page = tmp_path / "targets.md"
-    page.write_text(
-        f"{report.TARGETS_PAGE}\n## AMD EPYC\n\n2 of 3 reached.\n\n## Intel Xeon\n\nold\n"
-    )
-    for _ in range(2):
-        report.write_report(results, tmp_path)
-    text = page.read_text()
-    assert text.startswith(
-        f"{report.TARGETS_PAGE}\n## AMD EPYC\n\n2 of 3 reached.\n\n## Intel Xeon\n"
-    )
-    assert "1 of 4 reached." in text
-    assert "old" not in text
-    row = "| Rust | one thread | polyflake | at most 0.1 of slow | 0.30 | **no** |"
-    assert text.splitlines().count(row) == 1
-    assert "targets.md" not in "".join(path.read_text() for path in tmp_path.glob("R*.md"))
+def test_targets_that_were_missed_are_on_a_page_of_their_own(tmp_path: Path) -> None:
+    report.save([*RECORDS], tmp_path / "data")
+    amd = {"machine": {"CPU": "AMD EPYC"}}
+    report.save([RUN | amd, result("polyflake", 1, "ours")], tmp_path / "data")
+    report.write_all(tmp_path / "data", tmp_path / "pages")
+    text = (tmp_path / "pages" / "targets.md").read_text()
+    sections = "## AMD EPYC\n\n0 of 0 reached.\n\n## Intel Xeon\n\n1 of 4 reached.\n"
+    assert text.startswith(f"{report.TARGETS_PAGE}\n{sections}")
+    assert "| Rust | one thread | polyflake | at most 0.1 of slow | 0.30 |\n" in text
+    assert "at most 0.65" not in text
 
 
 def test_large_ratios_have_three_digits() -> None:
@@ -247,36 +308,6 @@ def test_large_ratios_have_three_digits() -> None:
     rows = read(result("polyflake", 100, "ours"), *slow).rows
     ratios = [report.columns(row, rows)[report.COLUMNS.index("ratio")] for row in rows]
     assert ratios == ["1.00", "1.00", "99.90", "123", "12,346"]
-
-
-def test_counters_are_a_section_whose_numbers_have_no_time() -> None:
-    counted = {"language": "Counters", "ahead_ms": None}
-    lines = report.document(
-        read(RUN, result("polyflake", 4, "ours", **counted), result("INCR", 8_000, **counted)), []
-    ).splitlines()
-    start = lines.index("## Counters")
-    assert lines[start + 4 : start + 8] == [
-        "| subject | version | median | quartiles | ratio | repeats |",
-        "| --- | --- | ---: | ---: | ---: | ---: |",
-        "| **polyflake** | 1.0.0 | 4.00 | 4.00 to 4.00 | 0.00 | 0 of 200,000 |",
-        "| INCR | 1.0.0 | 8,000 | 8,000 to 8,000 | 1.00 | 0 of 200,000 |",
-    ]
-
-
-def test_a_table_of_decoding_has_no_columns_of_repeats(results: report.Results) -> None:
-    lines = report.document(results, []).splitlines()
-    start = lines.index("### decode, in ns per decoded ID")
-    assert lines[start + 2 : start + 6] == [
-        "| subject | version | median | quartiles | ratio |",
-        "| --- | --- | ---: | ---: | ---: |",
-        "| **polyflake** | 1.0.0 | 9.00 | 9.00 to 9.00 | 1.50 |",
-        "| best | 1.0.0 | 6.00 | 6.00 to 6.00 | 1.00 |",
-    ]
-
-
-def test_the_document_has_the_counts_of_instructions(results: report.Results) -> None:
-    lines = report.document(results, []).splitlines()
-    assert any(line.startswith("| next_id, system clock | ") for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -295,23 +326,22 @@ def test_a_document_is_named_after_its_processor(
     assert report.write_report(results, tmp_path) == tmp_path / file
 
 
-def test_a_run_replaces_only_the_files_of_its_processor(
-    results: report.Results, tmp_path: Path
-) -> None:
-    folder = tmp_path / "benchmarks"
-    for processor in ("amd-epyc", "intel-xeon"):
-        (folder / processor).mkdir(parents=True)
-        (folder / processor / "old.svg").touch()
-    amd = folder / "amd-epyc.md"
-    amd.write_text("# Benchmarks on AMD EPYC\n")
+def test_a_run_replaces_only_the_results_and_charts_of_its_document(tmp_path: Path) -> None:
+    folder, data = tmp_path / "benchmarks", tmp_path / "data"
+    (folder / "amd-epyc").mkdir(parents=True)
+    (folder / "amd-epyc" / "old.svg").touch()
+    (data / "x").mkdir(parents=True)
     index, contents = folder / "README.md", tmp_path / "SUMMARY.md"
     index.write_text("## Processors\n\n- [AMD EPYC](amd-epyc.md)\n\n- other\n")
     contents.write_text("- [Benchmarks](benchmarks/README.md)\n- [Probes](probes.md)\n")
+    ours = [result("polyflake", 1, "ours"), result("best", 2)]
+    report.save([RUN | {"machine": {"CPU": "AMD EPYC"}}, *ours], data)
+    first = (data / "amd-epyc.jsonl").read_text()
     for _ in range(2):
-        report.write_report(results, folder)
-    assert amd.read_text() == "# Benchmarks on AMD EPYC\n"
-    assert [path.name for path in (folder / "amd-epyc").iterdir()] == ["old.svg"]
-    assert [path.name for path in (folder / "intel-xeon").iterdir()] == ["rust.svg"]
+        report.save([RUN, *ours], data)
+        report.write_all(data, folder)
+    assert (data / "amd-epyc.jsonl").read_text() == first
+    assert [path.name for path in (folder / "amd-epyc").iterdir()] == ["rust.svg"]
     cpu = "Intel Xeon"
     assert index.read_text() == (
         f"## Processors\n\n- [AMD EPYC](amd-epyc.md)\n- [{cpu}](intel-xeon.md)\n\n- other\n"
@@ -320,6 +350,16 @@ def test_a_run_replaces_only_the_files_of_its_processor(
         "- [Benchmarks](benchmarks/README.md)\n  - [AMD EPYC](benchmarks/amd-epyc.md)\n"
         f"  - [{cpu}](benchmarks/intel-xeon.md)\n- [Probes](probes.md)\n"
     )
+
+
+def test_results_are_saved_without_the_rounds(tmp_path: Path) -> None:
+    report.save([RUN, served("polyflake", 5, "ours")], tmp_path)
+    saved = report.read_results(tmp_path / "intel-xeon-service.jsonl")
+    assert saved == report.results_of([RUN, served("polyflake", 5, "ours")])
+    (row,) = saved.rows
+    assert (row.median, row.quartiles) == (5, [5, 5])
+    assert row.percentiles_us == {"p50": 25.5, "p99": 110, "p99.9": 1234}
+    assert "rounds" not in (tmp_path / "intel-xeon-service.jsonl").read_text()
 
 
 def test_the_terminal_shows_what_is_missing_and_not_reached(results: report.Results) -> None:
@@ -354,13 +394,8 @@ def test_the_terminal_shows_what_is_missing_and_not_reached(results: report.Resu
     ],
 )
 def test_wrong_records_are_errors(change: dict[str, Any], problem: str) -> None:
-    with pytest.raises(report.WrongRecord, match=f"line 2: .*{problem}"):
-        read(RUN, result("peer", 1) | change)
-
-
-def test_a_line_that_is_not_json_is_an_error() -> None:
-    with pytest.raises(report.WrongRecord, match="line 1: Expecting"):
-        report.read_results(["round 1 of 9"])
+    with pytest.raises(report.WrongRecord, match=problem):
+        report.check_record(result("peer", 1) | change)
 
 
 def test_a_chart_has_ours_and_the_peers_it_is_compared_with(
@@ -395,12 +430,11 @@ def test_a_language_without_peers_has_no_chart() -> None:
 @pytest.mark.parametrize(("language", "words"), [("Counters", "counters"), ("Java", "Java")])
 def test_some_have_a_document_of_their_own(tmp_path: Path, language: str, words: str) -> None:
     records = [RUN, result("polyflake next_id", 7, "ours", targets=[], floor=[], language=language)]
-    results = report.read_results(map(json.dumps, records))
+    results = read(*records)
     written = report.write_report(results, tmp_path)
     assert written.name == f"intel-xeon-{language.lower()}.md"
     text = written.read_text()
     assert text.startswith(f"# Benchmarks on Intel Xeon: {words}\n")
-    assert "## Instructions" not in text
 
 
 # The service -------------------------------------------------------------------------------------
@@ -419,7 +453,7 @@ def served(subject: str, median: float, role: str = "peer", **more: Any) -> dict
 
 
 AS_MANY = [{"what": "ratio to", "subject": "INCR", "at_least": 1}]
-PER_CPU = {"table": "of a CPU", "unit": report.SERVED_PER_CPU, "percentiles_us": {}}
+PER_CPU = {"unit": report.SERVED_PER_CPU, "percentiles_us": {}}
 SERVED = [
     RUN,
     served("slower", 30_000),
@@ -427,7 +461,7 @@ SERVED = [
     served("polyflake", 50_000, "ours", targets=AS_MANY),
     served("polyflake counter", 39_000, "ours", targets=AS_MANY),
     served("polyflake", 19_000, "ours", targets=[{"what": "value", "at_least": 20_000}], **PER_CPU),
-    served("INCR", 60_000, comparable=False, **PER_CPU),
+    served("INCR", 60_000, **PER_CPU),
 ]
 
 
@@ -472,25 +506,24 @@ def test_of_requests_the_most_are_the_best() -> None:
     ]
 
 
-def test_the_service_has_a_document_of_its_own_with_percentiles(tmp_path: Path) -> None:
+def test_the_service_has_a_document_of_its_own(tmp_path: Path) -> None:
     written = report.write_report(read(*SERVED), tmp_path)
     assert written.name == "intel-xeon-service.md"
     lines = written.read_text().splitlines()
     assert lines[0] == "# Benchmarks on Intel Xeon: service"
-    start = lines.index("### RESP, 1 connection, in requests per second")
-    assert lines[start + 2 : start + 6] == [
-        "| subject | version | median | quartiles | ratio | p50 µs | p99 µs | p99.9 µs |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
-        "| **polyflake** | 1.0.0 | 50,000 | 50,000 to 50,000 | 1.25 | 25.5 | 110 | 1,234 |",
-        "| **polyflake counter** | 1.0.0 | 39,000 | 39,000 to 39,000 | 0.97 | 25.5 | 110 | 1,234 |",
+    header = (
+        "| package | version | RESP, 1 connection, a second | RESP, 1 connection, a CPU second |"
+    )
+    start = lines.index(header)
+    assert lines[start + 2 : start + 5] == [
+        "| **polyflake** | 1.0.0 | 50,000 | 19,000 |",
+        "| **polyflake counter** | 1.0.0 | 39,000 |  |",
+        "| INCR | 1.0.0 | 40,000 | 60,000 |",
     ]
-    # The rows of the last table are not compared with each other.
-    end = lines.index("## How it was measured")
-    assert lines[end - 3] == "| **polyflake** | 1.0.0 | 19,000 | 19,000 to 19,000 |"
+    assert re.search(r" 25\.5 +110 +1,234$", report.terminal(read(*SERVED)), re.MULTILINE)
     chart = (tmp_path / "intel-xeon-service" / "service.svg").read_text()
     assert "Service, requests per second: more is better" in chart
-    assert ">of a CPU<" not in chart
-    assert "share" in written.read_text()
+    assert chart.count(">RESP, 1 connection<") == 1
 
 
 @pytest.fixture(scope="module")

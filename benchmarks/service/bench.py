@@ -31,7 +31,6 @@ HTTP_CONNECTIONS = 50
 ROOM = "timestamp:40|worker:4|sequence:20@1735689600000/1ms"
 LEAST_PER_CPU = 20_000
 SECONDS, CPU = "requests per second", "requests per CPU second"
-PER_CPU = "what a second of a processor serves"
 LONGEST_S = 120
 
 
@@ -239,9 +238,7 @@ class Subject:
             rate["targets"] = [{"what": "ratio to", "subject": self.at_least, "at_least": 1}]
         if not self.is_one_id or not self.per_cpu:
             return [rate]
-        per_cpu = self.record(PER_CPU, f"{self.name}, {self.table}", CPU, self.per_cpu)
-        # The rows are of different ways to ask.
-        per_cpu["comparable"] = is_ours
+        per_cpu = self.record(self.table, self.name, CPU, self.per_cpu)
         if is_ours:
             per_cpu["targets"] = [{"what": "value", "at_least": LEAST_PER_CPU}]
         return [rate, per_cpu]
@@ -288,8 +285,8 @@ def subjects(
             table = f"RESP, {many}" + (f", pipeline of {pipeline}" if pipeline > 1 else "")
             rows = []
             for name, version, role, server, port, key in (
-                ("polyflake INCR snowflake", ours, "ours", service, resp_port, "snowflake"),
-                ("polyflake INCR of a counter", ours, "ours", service, resp_port, "orders"),
+                ("polyflake snowflake", ours, "ours", service, resp_port, "snowflake"),
+                ("polyflake counter", ours, "ours", service, resp_port, "orders"),
                 (peer, theirs, "peer", redis, redis_port, "orders"),
             ):
 
@@ -359,8 +356,7 @@ def main() -> int:
         print(f"error: {problem}", file=sys.stderr)
         return 1
     records = [record for rows in tables for subject in rows for record in subject.records()]
-    # What is of processors comes last.
-    for record in sorted(records, key=lambda record: record["table"] == PER_CPU):
+    for record in sorted(records, key=lambda record: record["unit"] == CPU):
         print(json.dumps(record))
     return 0
 

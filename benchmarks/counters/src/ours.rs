@@ -125,7 +125,7 @@ pub fn asked(suite: &mut Suite, name: &str, table: &'static str, store: &str) {
     add(suite, table, &subject, One(move || next_id(&ids), ASKED));
     let ids = Arc::clone(&counter);
     add(suite, ASKED_THREADS, &subject, Threads(16, move || next_id(&ids), ASKED_BY_THREADS));
-    let subject = format!("polyflake Counter fill, step=1, {name}");
+    let subject = format!("polyflake Counter step=1, {name}");
     add(suite, ASKED_BATCHES, &subject, Batches(move |to: &mut _| fill(&counter, to), BATCHES_ASKED));
 }
 
