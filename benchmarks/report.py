@@ -17,6 +17,8 @@ import sys
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
+from fnmatch import fnmatchcase
+from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,7 @@ UNITS = {
     **{CAPACITY: "%", PROCESSORS: "cores", LATE: "ms", SERVED: "a second"},
     SERVED_PER_CPU: "a CPU second",
 }
+UNIT_OF: dict[str, str] = CASES.pop("units")
 PERCENTILES = ("p50", "p99", "p99.9")
 ROLES = ("ours", "peer", "floor")
 TARGETS = ("ratio", "ratio to", "value", "over floor")
@@ -72,10 +75,7 @@ class Row:
 
     @property
     def package(self) -> str:
-        """The longest name in cases.toml that the subject begins with, or the subject."""
-        names = CASES.get(self.language, {}).get("rows", [])
-        fitting = (n for n in names if re.match(re.escape(n) + r"(?![A-Za-z0-9/-])", self.subject))
-        return max(fitting, key=len, default=self.subject)
+        return package(self.language, self.subject) or self.subject
 
     @property
     def runs_ahead(self) -> bool:
@@ -130,18 +130,88 @@ class Results:
         return tables
 
 
-TEXTS = ("language", "table", "subject", "version", "role", "unit")
 KINDS: dict[str, Record] = {
     "run": {"date": "", "machine": {}, "tools": {}},
     "missing": dict.fromkeys(("language", "subject", "version", "why"), ""),
     "failed": {"language": "", "why": ""},
     "skipped": {"language": "", "why": ""},
-    "result": dict.fromkeys(TEXTS, "") | {"rounds": []},
+    "result": {"language": "", "table": "", "subject": "", "rounds": []},
 }
 OPTIONAL: Record = {
-    **{"note": "", "reads_clock": True, "comparable": True},
+    **{
+        "version": "",
+        "role": "",
+        "unit": MADE,
+        "note": "",
+        "reads_clock": True,
+        "comparable": True,
+    },
     **{"floor": [], "targets": [], "percentiles_us": {}},
 }
+
+
+@cache
+def package(language: str, subject: str) -> str:
+    """The longest of the language's names in cases.toml that the subject begins with."""
+    names = CASES.get(language, {}).get("rows", [])
+    fitting = (name for name in names if re.match(re.escape(name) + r"(?![A-Za-z0-9/-])", subject))
+    return max(fitting, key=len, default="")
+
+
+@cache
+def pinned(language: str) -> dict[str, str]:
+    """The versions in the language's lock file, and ours."""
+    file = CASES.get(language, {}).get("versions")
+    text = (ROOT / "benchmarks" / file).read_text("utf-8") if file else ""
+    # Cargo.lock, requirements.txt, package.json or composer.json, and go.mod.
+    patterns = (
+        r'name = "(.+)"\nversion = "(.+)"',
+        r"^(\S+)==(\S+)",
+        r'^ +"(.+)": "(\d.*)"',
+        r"^\t?(?:require )?(?:github.com/)?(\S+) (v\d\S*)",
+    )
+    found = (match for each in patterns for match in re.findall(each, text, re.MULTILINE))
+    ours = tomllib.loads((ROOT / "Cargo.toml").read_text("utf-8"))["workspace"]["package"][
+        "version"
+    ]
+    names = CASES.get(language, {}).get("rows", [])
+    return dict(found) | {name: ours for name in names if name.lower().startswith("polyflake")}
+
+
+def complete(record: Record) -> Record:
+    """The record with what cases.toml says of the subject; what the record says comes first."""
+    language, table, subject = record["language"], record["table"], record["subject"]
+    cases, its_package = CASES.get(language, {}), package(language, subject)
+    units = (unit for pattern, unit in UNIT_OF.items() if fnmatchcase(table, pattern))
+    unit = record.get("unit") or next(units, MADE)
+
+    def listed_in(key: str) -> list[Any]:
+        """What lists of this table say: the second item if others follow, which name subjects."""
+        lists = [each for each in cases.get(key, []) if fnmatchcase(table, each[0])]
+        return [given for _, given, *named in lists if not named or subject in named]
+
+    floors = {name for _, its_floors, *_ in cases.get("floors", []) for name in its_floors}
+    role = "peer" if its_package and subject not in floors else "floor"
+    if role == "peer" and its_package.lower().startswith("polyflake"):
+        role = "ours"
+    role = record.get("role") or role
+    others = [each for each in cases.get("incomparable", []) if fnmatchcase(table, each[0])]
+    notes = cases.get("notes", {})
+    told = [notes.get(subject)]
+    if role == "peer":
+        told = [notes.get(subject, notes.get(its_package)), notes.get(table)]
+    facts: Record = {
+        "role": role,
+        "unit": unit,
+        "note": "; ".join(filter(None, told)),
+        "reads_clock": subject not in cases.get("no_clock", []),
+        "comparable": not any(subject in each for each in others),
+        "version": "" if role == "floor" else pinned(language).get(its_package, ""),
+    }
+    if role == "ours":
+        facts["floor"] = next(iter(listed_in("floors")), [])
+        facts["targets"] = [it for it in listed_in("targets") if it.get("unit", unit) == unit]
+    return facts | record
 
 
 def is_number(value: object) -> bool:
@@ -168,7 +238,7 @@ def check_record(record: Record) -> Record:
         need(isinstance(given.get(name), a_type), f"{name} is not a {a_type.__name__}")
     if kind != "result":
         return record
-    need(given["role"] in ROLES, f"role is not one of {', '.join(ROLES)}")
+    need(given["role"] in ("", *ROLES), f"role is not one of {', '.join(ROLES)}")
     need(given["unit"] in UNITS, f"unit is not one of {', '.join(UNITS)}")
     for name in ("repeated", "ids", "ahead_ms"):
         value = given.get(name)
@@ -179,7 +249,7 @@ def check_record(record: Record) -> Record:
         need(are_numbers(values), f"percentiles_us: {name} has no number, or other items")
     floor, targets = given["floor"], given["targets"]
     need(all(isinstance(name, str) for name in floor), "floor has an item that is not a str")
-    need(not floor + targets or given["role"] == "ours", "only ours has a floor and targets")
+    need(not floor + targets or given["role"] in ("", "ours"), "only ours has a floor and targets")
     for target in targets:
         need(isinstance(target, dict), "a target is not an object")
         need(target.get("what") in TARGETS, f"a target's what is not one of {', '.join(TARGETS)}")
@@ -219,14 +289,13 @@ def summary(record: Record) -> Record:
 
 def results_of(records: Iterable[Record]) -> Results:
     results = Results()
-    names = {each.name for each in fields(Row)}
+    names = [each.name for each in fields(Row)]
     for record in records:
         if record["kind"] == "run":
             results.run = record
         elif record["kind"] == "result":
-            results.rows.append(
-                Row(**{name: value for name, value in summary(record).items() if name in names})
-            )
+            whole = complete(summary(record))
+            results.rows.append(Row(**{name: whole[name] for name in names if name in whole}))
         else:
             getattr(results, record["kind"]).append(record)
     return results
@@ -788,7 +857,11 @@ def save(records: Sequence[Record], data: Path) -> Results:
     """Writes a run's results to the file of its document, and returns them."""
     results = results_of(records)
     data.mkdir(parents=True, exist_ok=True)
-    lines = (json.dumps(summary(record), ensure_ascii=False) + "\n" for record in records)
+    lines = []
+    for record in records:
+        # The pinned version may change before the next run.
+        pin = {"version": complete(record)["version"]} if record["kind"] == "result" else {}
+        lines.append(json.dumps(summary(record) | pin, ensure_ascii=False) + "\n")
     (data / f"{stem(results)}.jsonl").write_text("".join(lines), encoding="utf-8")
     return results
 

@@ -177,6 +177,80 @@ def test_every_subject_belongs_to_a_package() -> None:
     assert [r for r in every if r.role != "floor" and r.package not in names[r.language]] == []
 
 
+CASES_OF_TEST = {
+    "rows": ["polyflake", "snow", "snow-x"],
+    "floors": [["one*", ["polyflake_version"]], ["batch", ["copy"], "polyflake fill"]],
+    "targets": [
+        ["*", {"what": "value", "at_most": 1}],
+        ["batch", {"what": "ratio", "at_most": 2}, "no"],
+    ],
+    "notes": {
+        "snow": "waits",
+        "snow retry()": "retries",
+        "batch": "in a loop",
+        "copy": "of 8 bytes",
+    },
+    "no_clock": ["snow-x next"],
+    "incomparable": [["one*", "snow-x next"]],
+}
+
+
+@pytest.mark.parametrize(
+    ("table", "subject", "facts"),
+    [
+        ("one ID", "polyflake next", ("ours", "", True, True, ["polyflake_version"], 1)),
+        ("batch", "polyflake fill", ("ours", "", True, True, ["copy"], 1)),
+        ("batch", "polyflake list", ("ours", "", True, True, [], 1)),
+        ("one ID", "polyflake_version", ("floor", "", True, True, None, None)),
+        ("batch", "copy", ("floor", "of 8 bytes", True, True, None, None)),
+        ("one ID", "snow next", ("peer", "waits", True, True, None, None)),
+        ("batch", "snow retry()", ("peer", "retries; in a loop", True, True, None, None)),
+        ("one ID", "snow-x next", ("peer", "", False, False, None, None)),
+        ("batch", "snow-x next", ("peer", "in a loop", False, True, None, None)),
+        ("one ID", "snowball", ("floor", "", True, True, None, None)),
+    ],
+)
+def test_a_line_is_completed_from_the_cases(
+    monkeypatch: pytest.MonkeyPatch, table: str, subject: str, facts: tuple[Any, ...]
+) -> None:
+    monkeypatch.setitem(report.CASES, "Test", CASES_OF_TEST)
+    line = {"kind": "result", "language": "Test", "table": table, "subject": subject}
+    whole = report.complete(line)
+    targets = whole["targets"] and len(whole["targets"]) if "targets" in whole else None
+    names = ("role", "note", "reads_clock", "comparable")
+    assert (*(whole[name] for name in names), whole.get("floor"), targets) == facts
+    assert report.complete(line | {"role": "peer", "unit": "ms"})["role"] == "peer"
+
+
+@pytest.mark.parametrize(
+    ("table", "unit"),
+    [
+        ("one ID", report.MADE),
+        ("decode of 1,000", report.DECODED),
+        ("full load, one thread", report.CAPACITY),
+    ],
+)
+def test_the_unit_of_a_table(table: str, unit: str) -> None:
+    line = {"kind": "result", "language": "Rust", "table": table, "subject": "polyflake next_id"}
+    assert report.complete(line)["unit"] == unit
+
+
+@pytest.mark.parametrize(
+    ("language", "name", "version"),
+    [
+        ("Rust", "ferroid", r"\d+\.\d+"),
+        ("Python", "oneflake", r"\d+\.\d+"),
+        ("Node", "@sapphire/snowflake", r"\d+\.\d+"),
+        ("Go", "bwmarrin/snowflake", r"v\d+\.\d+"),
+        ("Go", "sony/sonyflake/v2", r"v2\.\d+"),
+        ("PHP", "godruoyi/php-snowflake", r"\d+\.\d+"),
+        ("C", "polyflake", r"\d+\.\d+"),
+    ],
+)
+def test_versions_come_from_lock_files(language: str, name: str, version: str) -> None:
+    assert re.match(version, report.pinned(language)[name])
+
+
 def table_of(results: report.Results, language: str = "Rust") -> list[str]:
     section = report.language_section(results, language, set())
     return [line for line in section if line.startswith("|")]

@@ -346,84 +346,44 @@ INLINE double full_load_two_threads(void *(*work)(void *)) {
   return measured * 1e6 / CAPACITY / (double)(nanoseconds(CLOCK_MONOTONIC) - measured_since) * 100;
 }
 
-static void *twitter_shares(void *unused) {
-  (void)unused;
-  return take_shares(twitter_id);
-}
-
-static void *textbook_shares(void *unused) {
-  (void)unused;
-  return take_shares(textbook_id);
-}
-
 /* A function for each subject. */
 
-static double singles_of_polyflake(void) {
-  return singles(twitter_id);
-}
-static double singles_of_wide(void) {
-  return singles(wide_id);
-}
-static double singles_of_textbook(void) {
-  return singles(textbook_id);
-}
-static double singles_of_clock(void) {
-  return singles(read_clock);
-}
-static double singles_of_swap(void) {
-  return singles(only_swap);
-}
-static double singles_of_clock_and_swap(void) {
-  return singles(clock_and_swap);
-}
-static double singles_of_counter_and_swap(void) {
-  return singles(counter_and_swap);
-}
-static double singles_of_cheapest_call(void) {
-  return singles(cheapest_call);
-}
-static double singles_of_counter(void) {
-  return singles(counter_id);
-}
-static double encoded_public_ids(void) {
-  return singles(encode_public);
-}
-static double decoded_public_ids(void) {
-  return singles(decode_public);
-}
-static double batches_of_counter(void) {
-  return batches(counter_fill, MANY_BATCHES_BURSTS, MANY_BATCHES);
-}
-static double batches_of_polyflake(void) {
-  return batches(twitter_fill, FEW_BATCHES_BURSTS, FEW_BATCHES);
-}
-static double batches_of_wide(void) {
-  return batches(wide_fill, MANY_BATCHES_BURSTS, MANY_BATCHES);
-}
-static double batches_of_wider(void) {
-  return batches(wider_fill, MANY_BATCHES_BURSTS, MANY_BATCHES);
-}
-static double batches_of_textbook(void) {
-  return batches(textbook_fill, FEW_BATCHES_BURSTS, FEW_BATCHES);
-}
-static double batches_of_numbers(void) {
-  return batches(consecutive, MANY_BATCHES_BURSTS, MANY_BATCHES);
-}
-static double full_load_of_polyflake(void) {
-  return full_load(twitter_id);
-}
-static double full_load_of_textbook(void) {
-  return full_load(textbook_id);
-}
-static double two_threads_of_polyflake(void) {
-  return full_load_two_threads(twitter_shares);
-}
-static double two_threads_of_textbook(void) {
-  return full_load_two_threads(textbook_shares);
-}
-static double processor_time_of_last(void) {
-  return processor_time;
-}
+#define SHARES_OF(name, next)                                                                                \
+  static void *name(void *unused) {                                                                          \
+    (void)unused;                                                                                            \
+    return take_shares(next);                                                                                \
+  }
+#define FIGURE(name, figure)                                                                                 \
+  static double name(void) {                                                                                 \
+    return figure;                                                                                           \
+  }
+#define FEW(fill) batches(fill, FEW_BATCHES_BURSTS, FEW_BATCHES)
+#define MANY(fill) batches(fill, MANY_BATCHES_BURSTS, MANY_BATCHES)
+
+SHARES_OF(twitter_shares, twitter_id)
+SHARES_OF(textbook_shares, textbook_id)
+FIGURE(singles_of_polyflake, singles(twitter_id))
+FIGURE(singles_of_wide, singles(wide_id))
+FIGURE(singles_of_textbook, singles(textbook_id))
+FIGURE(singles_of_clock, singles(read_clock))
+FIGURE(singles_of_swap, singles(only_swap))
+FIGURE(singles_of_clock_and_swap, singles(clock_and_swap))
+FIGURE(singles_of_counter_and_swap, singles(counter_and_swap))
+FIGURE(singles_of_cheapest_call, singles(cheapest_call))
+FIGURE(singles_of_counter, singles(counter_id))
+FIGURE(encoded_public_ids, singles(encode_public))
+FIGURE(decoded_public_ids, singles(decode_public))
+FIGURE(batches_of_counter, MANY(counter_fill))
+FIGURE(batches_of_polyflake, FEW(twitter_fill))
+FIGURE(batches_of_wide, MANY(wide_fill))
+FIGURE(batches_of_wider, MANY(wider_fill))
+FIGURE(batches_of_textbook, FEW(textbook_fill))
+FIGURE(batches_of_numbers, MANY(consecutive))
+FIGURE(full_load_of_polyflake, full_load(twitter_id))
+FIGURE(full_load_of_textbook, full_load(textbook_id))
+FIGURE(two_threads_of_polyflake, full_load_two_threads(twitter_shares))
+FIGURE(two_threads_of_textbook, full_load_two_threads(textbook_shares))
+FIGURE(processor_time_of_last, processor_time)
 
 /* The checks: a run at full load, in which no ID may come twice. */
 
@@ -489,198 +449,105 @@ static struct check check(struct taken *one, int threads) {
   return result;
 }
 
-static void take_polyflake(uint64_t *ids, size_t n) {
-  for (size_t i = 0; i < n; i++) {
-    ids[i] = twitter_id();
+#define TAKE(name, next)                                                                                     \
+  static void name(uint64_t *ids, size_t n) {                                                                \
+    for (size_t i = 0; i < n; i++)                                                                           \
+      ids[i] = next();                                                                                       \
   }
-}
-static void take_wide(uint64_t *ids, size_t n) {
-  for (size_t i = 0; i < n; i++) {
-    ids[i] = wide_id();
+#define TAKE_BATCH(name, call, of)                                                                           \
+  static void name(uint64_t *ids, size_t n) {                                                                \
+    must(call(of, n, ids, NULL));                                                                            \
   }
-}
-static void take_counter(uint64_t *ids, size_t n) {
-  for (size_t i = 0; i < n; i++) {
-    ids[i] = counter_id();
-  }
-}
-static void take_counter_batch(uint64_t *ids, size_t n) {
-  must(polyflake_counter_fill(counter, n, ids, NULL));
-}
-static void take_textbook(uint64_t *ids, size_t n) {
-  for (size_t i = 0; i < n; i++) {
-    ids[i] = textbook_id();
-  }
-}
-static void take_batch(uint64_t *ids, size_t n) {
-  must(polyflake_fill(twitter, n, ids, NULL));
-}
-static void take_wide_batch(uint64_t *ids, size_t n) {
-  must(polyflake_fill(wide, n, ids, NULL));
-}
-static void take_wider_batch(uint64_t *ids, size_t n) {
-  must(polyflake_fill(wider, n, ids, NULL));
-}
+TAKE(take_polyflake, twitter_id)
+TAKE(take_wide, wide_id)
+TAKE(take_counter, counter_id)
+TAKE(take_textbook, textbook_id)
+TAKE_BATCH(take_batch, polyflake_fill, twitter)
+TAKE_BATCH(take_wide_batch, polyflake_fill, wide)
+TAKE_BATCH(take_wider_batch, polyflake_fill, wider)
+TAKE_BATCH(take_counter_batch, polyflake_counter_fill, counter)
 
 /* The tables. */
 
 struct row {
-  const char *table, *unit, *subject, *role, *targets; /* of ours: JSON, with the floor */
+  const char *table, *subject;
   double (*measure)(void);
   void (*take)(uint64_t *ids, size_t n); /* NULL: no IDs */
   int threads;
   unsigned time_shift;
-  int64_t epoch_ms;
-  int reads_clock;
-  const char *note;
+  int64_t epoch_ms; /* 0: no time in them */
 };
 
-#define SINGLES "one ID", "ns per ID"
-#define BATCHES "batch of 1,024", "ns per ID"
-#define COUNTED "one number of a counter", "ns per ID"
-#define COUNTED_BATCHES "batch of 1,024 of a counter", "ns per ID"
-#define PUBLIC(what) "public ID, " what, "ns per call"
-#define OF_PUBLIC "\"floor\": [\"polyflake_version\"], " NONE
-#define LOAD "full load, one thread", "% of capacity"
-#define LOAD_TWO "full load, two threads", "% of capacity"
-#define PROCESSOR_TIME "processor time under full load, one thread", "CPU seconds per second"
-#define POLYFLAKE "polyflake_next_id", "ours"
-#define TEXTBOOK "textbook C, mutex", "peer", ""
-#define NONE "\"targets\": []"
-#define FULL "\"targets\": [{\"what\": \"value\", \"at_least\": 99.5}]"
-#if defined(__x86_64__)
-#define COUNTER_AND_SWAP "rdtsc and compare-and-swap"
-#define COUNTER_NOTE ""
-#elif defined(__aarch64__)
-#define COUNTER_AND_SWAP "cntvct_el0 and compare-and-swap"
-#define COUNTER_NOTE "the counter register"
-#else
-#define COUNTER_AND_SWAP "counter and compare-and-swap"
-#define COUNTER_NOTE "clock_gettime stands in: no counter is read on this processor"
-#endif
-#define OVER_SWAP "\"floor\": [\"" COUNTER_AND_SWAP "\"], "
+#define SINGLES "one ID"
+#define BATCHES "batch of 1,024"
+#define COUNTED "one number of a counter"
+#define COUNTED_BATCHES "batch of 1,024 of a counter"
+#define ENCODE "public ID, encode"
+#define DECODE "public ID, decode"
+#define LOAD "full load, one thread"
+#define LOAD_TWO "full load, two threads"
+#define PROCESSOR_TIME "processor time under full load, one thread"
+#define POLYFLAKE "polyflake_next_id"
+#define TEXTBOOK "textbook C, mutex"
+#define CHEAPEST "polyflake_version"
 #define NUMBERS "1,024 consecutive numbers into a buffer"
-#define OVER_NUMBERS "\"floor\": [\"" NUMBERS "\"], " NONE
-#define OF_TWITTER 22, TWITTER_EPOCH_MS, 1
-#define OF_WIDE 24, WIDE_EPOCH_MS, 1
-#define OF_WIDER 26, WIDE_EPOCH_MS, 1
+#define OF_TWITTER 22, TWITTER_EPOCH_MS
+#define OF_WIDE 24, WIDE_EPOCH_MS
+#define OF_WIDER 26, WIDE_EPOCH_MS
 #define NO_ID NULL, 0, 0, 0
-#define OF_COUNTER 0, 0, 1 /* no time in them */
-#define CHEAPEST "the cheapest call into the shared library"
-#define IN_HAND "segments of 1,000,000,000"
-#define LOOPED "no batch call: single calls in a loop"
 
 /* Each is measured once per round. Processor time is that of the row before. */
 static const struct row rows[] = {
-    {SINGLES,
-     POLYFLAKE,
-     OVER_SWAP "\"targets\": [{\"what\": \"over floor\", \"at_most\": 4}]",
-     singles_of_polyflake,
-     take_polyflake,
-     1,
-     OF_TWITTER,
-     ""},
-    {SINGLES,
-     "polyflake_next_id, 22-bit sequence",
-     "ours",
-     OVER_SWAP NONE,
-     singles_of_wide,
-     take_wide,
-     1,
-     OF_WIDE,
-     ""},
-    {SINGLES, TEXTBOOK, singles_of_textbook, take_textbook, 1, OF_TWITTER, ""},
-    {SINGLES, "clock_gettime", "floor", "", singles_of_clock, NO_ID, 1, ""},
-    {SINGLES, "compare-and-swap", "floor", "", singles_of_swap, NO_ID, 0, ""},
-    {SINGLES, "clock_gettime and compare-and-swap", "floor", "", singles_of_clock_and_swap, NO_ID, 1, ""},
-    {SINGLES, COUNTER_AND_SWAP, "floor", "", singles_of_counter_and_swap, NO_ID, 1, COUNTER_NOTE},
-    {SINGLES, "polyflake_version", "floor", "", singles_of_cheapest_call, NO_ID, 0, CHEAPEST},
-    {BATCHES, "polyflake_fill", "ours", OVER_NUMBERS, batches_of_polyflake, take_batch, 1, OF_TWITTER, ""},
-    {BATCHES,
-     "polyflake_fill, 22-bit sequence",
-     "ours",
-     OVER_NUMBERS,
-     batches_of_wide,
-     take_wide_batch,
-     1,
-     OF_WIDE,
-     ""},
-    {BATCHES,
-     "polyflake_fill, 25-bit sequence",
-     "ours",
-     OVER_NUMBERS,
-     batches_of_wider,
-     take_wider_batch,
-     1,
-     OF_WIDER,
-     ""},
-    {BATCHES, TEXTBOOK, batches_of_textbook, take_textbook, 1, OF_TWITTER, LOOPED},
-    {BATCHES, NUMBERS, "floor", "", batches_of_numbers, NO_ID, 0, ""},
-    {COUNTED,
-     "polyflake_counter_next_id",
-     "ours",
-     "\"floor\": [\"compare-and-swap\"], \"targets\": [{\"what\": \"value\", \"at_most\": 10}]",
-     singles_of_counter,
-     take_counter,
-     1,
-     OF_COUNTER,
-     IN_HAND},
-    {COUNTED, "compare-and-swap", "floor", "", singles_of_swap, NO_ID, 0, ""},
-    {COUNTED, "polyflake_version", "floor", "", singles_of_cheapest_call, NO_ID, 0, CHEAPEST},
-    {COUNTED_BATCHES,
-     "polyflake_counter_fill",
-     "ours",
-     "\"floor\": [\"" NUMBERS "\"], \"targets\": [{\"what\": \"value\", \"at_most\": 0.3}]",
-     batches_of_counter,
-     take_counter_batch,
-     1,
-     OF_COUNTER,
-     IN_HAND},
-    {COUNTED_BATCHES, NUMBERS, "floor", "", batches_of_numbers, NO_ID, 0, ""},
-    {PUBLIC("encode"), "polyflake_public_ids_encode", "ours", OF_PUBLIC, encoded_public_ids, NO_ID, 0, ""},
-    {PUBLIC("encode"), "polyflake_version", "floor", "", singles_of_cheapest_call, NO_ID, 0, CHEAPEST},
-    {PUBLIC("decode"), "polyflake_public_ids_decode", "ours", OF_PUBLIC, decoded_public_ids, NO_ID, 0, ""},
-    {PUBLIC("decode"), "polyflake_version", "floor", "", singles_of_cheapest_call, NO_ID, 0, CHEAPEST},
-    {LOAD, POLYFLAKE, FULL, full_load_of_polyflake, take_polyflake, 1, OF_TWITTER, ""},
-    {PROCESSOR_TIME, POLYFLAKE, NONE, processor_time_of_last, take_polyflake, 1, OF_TWITTER, ""},
-    {LOAD, TEXTBOOK, full_load_of_textbook, take_textbook, 1, OF_TWITTER, ""},
-    {PROCESSOR_TIME, TEXTBOOK, processor_time_of_last, take_textbook, 1, OF_TWITTER, ""},
-    {LOAD_TWO, POLYFLAKE, FULL, two_threads_of_polyflake, take_polyflake, 2, OF_TWITTER, ""},
-    {LOAD_TWO, TEXTBOOK, two_threads_of_textbook, take_textbook, 2, OF_TWITTER, ""},
+    {SINGLES, POLYFLAKE, singles_of_polyflake, take_polyflake, 1, OF_TWITTER},
+    {SINGLES, POLYFLAKE ", 22-bit sequence", singles_of_wide, take_wide, 1, OF_WIDE},
+    {SINGLES, TEXTBOOK, singles_of_textbook, take_textbook, 1, OF_TWITTER},
+    {SINGLES, "clock_gettime", singles_of_clock, NO_ID},
+    {SINGLES, "compare-and-swap", singles_of_swap, NO_ID},
+    {SINGLES, "clock_gettime and compare-and-swap", singles_of_clock_and_swap, NO_ID},
+    {SINGLES, "counter and compare-and-swap", singles_of_counter_and_swap, NO_ID},
+    {SINGLES, CHEAPEST, singles_of_cheapest_call, NO_ID},
+    {BATCHES, "polyflake_fill", batches_of_polyflake, take_batch, 1, OF_TWITTER},
+    {BATCHES, "polyflake_fill, 22-bit sequence", batches_of_wide, take_wide_batch, 1, OF_WIDE},
+    {BATCHES, "polyflake_fill, 25-bit sequence", batches_of_wider, take_wider_batch, 1, OF_WIDER},
+    {BATCHES, TEXTBOOK, batches_of_textbook, take_textbook, 1, OF_TWITTER},
+    {BATCHES, NUMBERS, batches_of_numbers, NO_ID},
+    {COUNTED, "polyflake_counter_next_id", singles_of_counter, take_counter, 1, 0, 0},
+    {COUNTED, "compare-and-swap", singles_of_swap, NO_ID},
+    {COUNTED, CHEAPEST, singles_of_cheapest_call, NO_ID},
+    {COUNTED_BATCHES, "polyflake_counter_fill", batches_of_counter, take_counter_batch, 1, 0, 0},
+    {COUNTED_BATCHES, NUMBERS, batches_of_numbers, NO_ID},
+    {ENCODE, "polyflake_public_ids_encode", encoded_public_ids, NO_ID},
+    {ENCODE, CHEAPEST, singles_of_cheapest_call, NO_ID},
+    {DECODE, "polyflake_public_ids_decode", decoded_public_ids, NO_ID},
+    {DECODE, CHEAPEST, singles_of_cheapest_call, NO_ID},
+    {LOAD, POLYFLAKE, full_load_of_polyflake, take_polyflake, 1, OF_TWITTER},
+    {PROCESSOR_TIME, POLYFLAKE, processor_time_of_last, take_polyflake, 1, OF_TWITTER},
+    {LOAD, TEXTBOOK, full_load_of_textbook, take_textbook, 1, OF_TWITTER},
+    {PROCESSOR_TIME, TEXTBOOK, processor_time_of_last, take_textbook, 1, OF_TWITTER},
+    {LOAD_TWO, POLYFLAKE, two_threads_of_polyflake, take_polyflake, 2, OF_TWITTER},
+    {LOAD_TWO, TEXTBOOK, two_threads_of_textbook, take_textbook, 2, OF_TWITTER},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 static double figures[ROWS][MAX_ROUNDS];
 
 static void print_row(int number, int rounds) {
   const struct row *row = &rows[number];
-  int ours = strcmp(row->role, "ours") == 0;
   printf(
-      "{\"kind\": \"result\", \"language\": \"C\", \"table\": \"%s\", \"subject\": \"%s\", "
-      "\"version\": \"%s\", \"role\": \"%s\", \"unit\": \"%s\", \"rounds\": [",
+      "{\"kind\": \"result\", \"language\": \"C\", \"table\": \"%s\", \"subject\": \"%s\", \"rounds\": [",
       row->table,
-      row->subject,
-      ours ? polyflake_version() : "",
-      row->role,
-      row->unit
+      row->subject
   );
   for (int round = 0; round < rounds; round++) {
     printf("%s%.4f", round > 0 ? ", " : "", figures[number][round]);
   }
+  putchar(']');
   if (row->take != NULL) {
     struct taken taken = {NULL, 0, 0, row->take, row->time_shift, row->epoch_ms};
     struct check checked = check(&taken, row->threads);
-    printf("], \"repeated\": %zu, \"ids\": %zu", checked.repeated, checked.ids);
+    printf(", \"repeated\": %zu, \"ids\": %zu", checked.repeated, checked.ids);
     if (row->epoch_ms != 0) {
       printf(", \"ahead_ms\": %lld", (long long)checked.ahead_ms);
-    } else {
-      printf(", \"ahead_ms\": null");
     }
-  } else {
-    printf("], \"repeated\": null, \"ids\": null, \"ahead_ms\": null");
-  }
-  printf(", \"reads_clock\": %s, \"note\": \"%s\"", row->reads_clock ? "true" : "false", row->note);
-  if (ours) {
-    printf(", %s", row->targets);
   }
   puts("}");
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"runtime/debug"
 	"time"
 
 	"github.com/bwmarrin/snowflake"
@@ -22,14 +21,14 @@ const (
 
 // generator is ours, another package's, or a floor. Its loop is in take, so that its calls are direct.
 type generator struct {
-	name, version, role, note string
-	take                      func(ids []id) // fills ids
-	make                      func(n int)    // the same for a call that allocates its own slice; nil for others
-	step                      int            // the fewest IDs it takes
-	burst                     int            // IDs in a burst, which fit in a tick
-	tick                      int64          // ns
-	capacity                  int            // IDs per tick
-	unixMs                    func(id id) int64
+	name     string
+	take     func(ids []id) // fills ids
+	make     func(n int)    // the same for a call that allocates its own slice; nil for others
+	step     int            // the fewest IDs it takes
+	burst    int            // IDs in a burst, which fit in a tick
+	tick     int64          // ns
+	capacity int            // IDs per tick
+	unixMs   func(id id) int64
 }
 
 func must[T any](value T, err error) T {
@@ -46,7 +45,7 @@ func check(err error) {
 // ours has the layout twitter, with 12 sequence bits, unless another is given.
 func ours(name string, take func(ids []id)) generator {
 	return generator{
-		name: name, version: polyflake.Version(), role: "ours", take: take, step: 1, burst: batch, tick: millisecond,
+		name: name, take: take, step: 1, burst: batch, tick: millisecond,
 		capacity: 4096, unixMs: func(id id) int64 { return int64(id>>22) + 1288834974657 },
 	}
 }
@@ -72,7 +71,6 @@ func polyflakeGoClock() generator {
 			into[i] = id
 		}
 	})
-	g.note = "C calls back into Go for the time"
 	return g
 }
 
@@ -117,7 +115,7 @@ func peers() []generator {
 	}))
 	return []generator{
 		{
-			name: "bwmarrin/snowflake Generate", version: version("github.com/bwmarrin/snowflake"), role: "peer",
+			name: "bwmarrin/snowflake Generate",
 			take: func(into []id) {
 				for i := range into {
 					into[i] = id(bwmarrin.Generate())
@@ -127,8 +125,7 @@ func peers() []generator {
 			unixMs: func(id id) int64 { return int64(id>>22) + snowflake.Epoch },
 		},
 		{
-			name: "sony/sonyflake/v2 NextID", version: version("github.com/sony/sonyflake/v2"), role: "peer",
-			note: "set to 12 sequence bits per ms",
+			name: "sony/sonyflake/v2 NextID",
 			take: func(into []id) {
 				for i := range into {
 					next, err := sony2.NextID()
@@ -140,8 +137,7 @@ func peers() []generator {
 			unixMs: func(id id) int64 { return sony2.ToTime(int64(id)).UnixMilli() },
 		},
 		{
-			name: "sony/sonyflake NextID", version: version("github.com/sony/sonyflake"), role: "peer",
-			note: "8 sequence bits per 10 ms, bursts of 250",
+			name: "sony/sonyflake NextID",
 			take: func(into []id) {
 				for i := range into {
 					next, err := sony1.NextID()
@@ -164,7 +160,7 @@ func decoders() []generator {
 	}
 	return []generator{
 		{
-			name: "polyflake Layout.Decode", version: polyflake.Version(), role: "ours",
+			name: "polyflake Layout.Decode",
 			take: func(into []id) {
 				for i := range into {
 					decoded, err := layout.Decode(ids[i])
@@ -175,7 +171,7 @@ func decoders() []generator {
 			step: 1, burst: batch, tick: millisecond,
 		},
 		{
-			name: "bwmarrin/snowflake ID.Time, Node and Step", version: version("github.com/bwmarrin/snowflake"), role: "peer",
+			name: "bwmarrin/snowflake ID.Time, Node and Step",
 			take: func(into []id) {
 				for i := range into {
 					one := snowflake.ID(ids[i])
@@ -185,15 +181,4 @@ func decoders() []generator {
 			step: 1, burst: batch, tick: millisecond,
 		},
 	}
-}
-
-// version returns the version of a module in this build.
-func version(path string) string {
-	info, _ := debug.ReadBuildInfo()
-	for _, dependency := range info.Deps {
-		if dependency.Path == path {
-			return dependency.Version
-		}
-	}
-	return ""
 }

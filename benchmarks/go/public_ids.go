@@ -9,47 +9,43 @@ import (
 	sqids "github.com/sqids/sqids-go"
 )
 
-const uuidText = "google/uuid String, Parse"
-
 // text keeps the last text on the heap.
 var text string
 
 // codec is a way to show an ID to the outside.
 type codec struct {
-	name, version, role, note string
-	encode                    func(id id) string
-	decode                    func(text string) id
+	name   string
+	encode func(id id) string
+	decode func(text string) id
 }
 
 func codecs() []codec {
 	orders := must(polyflake.NewPublicIDs([]string{"pfk_10kvEGTqNtUTXFUlMnM4wIa"}, "order"))
 	sqid := must(sqids.New())
 	hashid := must(hashids.NewWithData(&hashids.HashIDData{Alphabet: hashids.DefaultAlphabet, Salt: "salt"}))
-	const noEncryption = "no encryption"
 	return []codec{
 		{
-			name: "polyflake PublicIDs", version: polyflake.Version(), role: "ours",
+			name:   "polyflake PublicIDs",
 			encode: orders.Encode,
 			decode: func(text string) id { return must(orders.Decode(text)) },
 		},
 		{
-			name: "sqids/sqids-go", version: version("github.com/sqids/sqids-go"), role: "peer", note: noEncryption,
+			name:   "sqids/sqids-go",
 			encode: func(id id) string { return must(sqid.Encode([]uint64{uint64(id)})) },
 			decode: func(text string) id { return id(sqid.Decode(text)[0]) },
 		},
 		{
-			name: "speps/go-hashids/v2", version: version("github.com/speps/go-hashids/v2"), role: "peer", note: noEncryption,
+			name:   "speps/go-hashids/v2",
 			encode: func(id id) string { return must(hashid.EncodeInt64([]int64{int64(id)})) },
 			decode: func(text string) id { return id(must(hashid.DecodeInt64WithError(text))[0]) },
 		},
 		{
-			name: uuidText, version: version("github.com/google/uuid"), role: "peer",
-			note:   "a UUID stored beside the row",
+			name:   "google/uuid String, Parse",
 			encode: func(id id) string { return uuid.UUID(bytesOf(id)).String() },
 			decode: func(text string) id { return id(must(uuid.Parse(text))[0]) },
 		},
 		{
-			name: "encoding/hex, 15 bytes", role: "floor",
+			name:   "encoding/hex, 15 bytes",
 			encode: func(id id) string { bytes := bytesOf(id); return hex.EncodeToString(bytes[1:]) },
 			decode: func(text string) id { return id(must(hex.DecodeString(text))[0]) },
 		},
@@ -87,7 +83,7 @@ func (c codec) decoder() generator {
 
 func (c codec) timed(take func(into []id)) generator {
 	return generator{
-		name: c.name, version: c.version, role: c.role, note: c.note, take: take, step: 1, burst: batch, tick: millisecond,
+		name: c.name, take: take, step: 1, burst: batch, tick: millisecond,
 	}
 }
 

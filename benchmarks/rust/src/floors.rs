@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::measure::{BATCH, Batches};
 use crate::some_ids;
-use crate::suite::{About, BATCHES, DECODE, DECODE_ALL, OWNED, Role, SHARED, Suite, TWO_THREADS};
+use crate::suite::{About, BATCHES, DECODE, DECODE_ALL, OWNED, SHARED, Suite};
 
 fn wall_clock() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is past 1970");
@@ -24,10 +24,6 @@ fn advance(cursor: &AtomicU64, now: u64) -> u64 {
 mod counter {
     use std::arch::x86_64::_rdtsc;
 
-    pub const NAME: &str = "rdtsc";
-    pub const AND_COMPARE_EXCHANGE: &str = "rdtsc and compare_exchange";
-    pub const NOTE: &str = "";
-
     pub fn read() -> u64 {
         // SAFETY: every x86-64 processor has the instruction.
         unsafe { _rdtsc() }
@@ -36,10 +32,6 @@ mod counter {
 
 #[cfg(all(target_arch = "aarch64", any(target_os = "linux", target_vendor = "apple")))]
 mod counter {
-    pub const NAME: &str = "cntvct_el0";
-    pub const AND_COMPARE_EXCHANGE: &str = "cntvct_el0 and compare_exchange";
-    pub const NOTE: &str = "the counter register";
-
     pub fn read() -> u64 {
         let counts;
         // SAFETY: reads a register that these systems let programs read.
@@ -55,37 +47,22 @@ mod counter {
 )))]
 mod counter {
     pub(super) use super::wall_clock as read;
-
-    pub const NAME: &str = "counter";
-    pub const AND_COMPARE_EXCHANGE: &str = "counter and compare_exchange";
-    pub const NOTE: &str = "SystemTime::now stands in: no counter is read on this processor";
 }
 
 pub fn add(suite: &mut Suite) {
-    let floor = |subject| About {
-        subject,
-        package: "",
-        role: Role::Floor,
-        reads_clock: true,
-        ticker: false,
-        capacity: 0,
-        time_of: |_| 0,
-        note: "",
-    };
-    suite.singles(SHARED, &floor("SystemTime::now"), || wall_clock);
-    suite.singles(SHARED, &floor("SystemTime::now and compare_exchange"), || {
+    suite.singles(SHARED, &About::floor("SystemTime::now"), || wall_clock);
+    suite.singles(SHARED, &About::floor("SystemTime::now and compare_exchange"), || {
         let cursor = AtomicU64::new(0);
         move || advance(&cursor, wall_clock())
     });
-    suite.singles(SHARED, &About { reads_clock: false, ..floor("compare_exchange") }, || {
+    suite.singles(SHARED, &About::floor("compare_exchange"), || {
         let cursor = AtomicU64::new(0);
         move || advance(&cursor, 0)
     });
-    let counter = About { note: counter::NOTE, ..floor(counter::NAME) };
     for table in [SHARED, OWNED] {
-        suite.singles(table, &counter, || counter::read);
+        suite.singles(table, &About::floor("counter"), || counter::read);
     }
-    let counter_and_swap = About { subject: counter::AND_COMPARE_EXCHANGE, ..counter };
+    let counter_and_swap = About::floor("counter and compare_exchange");
     let take = || {
         let cursor = AtomicU64::new(0);
         move || advance(&cursor, counter::read())
@@ -93,7 +70,7 @@ pub fn add(suite: &mut Suite) {
     suite.singles(SHARED, &counter_and_swap, take);
     suite.two_threads(&counter_and_swap, take);
     #[cfg(target_arch = "x86_64")]
-    suite.singles(SHARED, &floor("lfence, rdtsc and compare_exchange"), || {
+    suite.singles(SHARED, &About::floor("lfence, rdtsc and compare_exchange"), || {
         let cursor = AtomicU64::new(0);
         move || {
             // SAFETY: every x86-64 processor has the instruction.
@@ -101,11 +78,7 @@ pub fn add(suite: &mut Suite) {
             advance(&cursor, counter::read())
         }
     });
-    for table in [SHARED, TWO_THREADS] {
-        suite.floor(table, counter::AND_COMPARE_EXCHANGE);
-    }
-    suite.floor(OWNED, counter::NAME);
-    let numbers = About { reads_clock: false, ..floor("1,024 consecutive numbers into a buffer") };
+    let numbers = About::floor("1,024 consecutive numbers into a buffer");
     suite.batches(BATCHES, &numbers, Batches { burst: 1000, bursts: 8 }, || {
         let mut first = 0;
         move |buffer: &mut [u64; BATCH]| {
@@ -115,11 +88,9 @@ pub fn add(suite: &mut Suite) {
             first += BATCH as u64;
         }
     });
-    suite.floor(BATCHES, numbers.subject);
-    let shifts = About { reads_clock: false, ..floor("shifts and masks that the compiler knows") };
+    let shifts = About::floor("shifts and masks that the compiler knows");
     suite.singles(DECODE, &shifts, || some_ids(|id| [id >> 22, id >> 12 & 0x3FF, id & 0xFFF]));
-    suite.floor(DECODE, shifts.subject);
-    let shifts = About { reads_clock: false, ..floor("a shift of 1,024 numbers into a buffer") };
+    let shifts = About::floor("a shift of 1,024 numbers into a buffer");
     suite.batches(DECODE_ALL, &shifts, Batches { burst: 100, bursts: 8 }, || {
         let ids = crate::ids_to_decode();
         move |buffer: &mut [u64; BATCH]| {
@@ -128,5 +99,4 @@ pub fn add(suite: &mut Suite) {
             }
         }
     });
-    suite.floor(DECODE_ALL, shifts.subject);
 }

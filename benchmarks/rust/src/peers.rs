@@ -6,13 +6,11 @@ use std::hint::spin_loop;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::measure::{BATCH, Batches};
-use crate::suite::{About, BATCHES, DECODE, OWNED, Role, Suite};
-use crate::{TWITTER_EPOCH_MS, some_ids, twitter_time};
+use crate::suite::{About, BATCHES, DECODE, OWNED, Suite};
+use crate::{TWITTER_EPOCH_MS, some_ids};
 
 /// Batches small enough that a generator with 12 sequence bits need not wait.
 const FEW: Batches = Batches { burst: 3, bursts: 40 };
-
-const LOOPED: &str = "no batch call: single calls in a loop";
 
 pub fn add(suite: &mut Suite) {
     #[cfg(feature = "ferroid")]
@@ -27,19 +25,6 @@ pub fn add(suite: &mut Suite) {
     rs_snowflake::add(suite);
     #[cfg(feature = "snowid")]
     snowid::add(suite);
-}
-
-fn peer(package: &'static str, subject: &'static str) -> About {
-    About {
-        subject,
-        package,
-        role: Role::Peer,
-        reads_clock: true,
-        ticker: false,
-        capacity: 4096,
-        time_of: twitter_time,
-        note: "",
-    }
 }
 
 fn twitter_epoch() -> SystemTime {
@@ -61,15 +46,8 @@ mod ferroid {
     use ferroid::id::SnowflakeTwitterId;
     use ferroid::time::{MonotonicClock, TWITTER_EPOCH, TimeSource};
 
-    use super::{About, BATCHES, DECODE, FEW, SystemTime, looped, peer, some_ids, spin_loop, twitter_epoch};
+    use super::{About, BATCHES, DECODE, FEW, SystemTime, looped, some_ids, spin_loop, twitter_epoch};
     use crate::suite::Suite;
-
-    const TICKER: &str = "its time is what a background thread stored last";
-    const TICKER_LOOPED: &str =
-        "its time is what a background thread stored last; no batch call: single calls in a loop";
-    const OUR_SOURCE: &str = "with the benchmark's TimeSource, since none of the crate's reads a clock";
-    const OUR_SOURCE_LOOPED: &str = "with the benchmark's TimeSource, since none of the crate's reads a clock; \
-        no batch call: single calls in a loop";
 
     /// The wall clock, read in every call.
     struct WallClock {
@@ -107,22 +85,18 @@ mod ferroid {
     }
 
     pub fn add(suite: &mut Suite) {
-        let on_wall_clock = |subject| About { note: OUR_SOURCE, ..peer("ferroid", subject) };
-        let on_ticker =
-            |subject| About { reads_clock: false, ticker: true, note: TICKER, ..peer("ferroid", subject) };
-        suite.shared(&on_wall_clock("ferroid AtomicSnowflakeGenerator, SystemTime"), || atomic(wall_clock()));
-        suite.shared(&on_wall_clock("ferroid LockSnowflakeGenerator, SystemTime"), || lock(wall_clock()));
+        let on_ticker = |name| About { ticker: true, ..About::of(name) };
+        suite.shared(&About::of("ferroid AtomicSnowflakeGenerator, SystemTime"), || atomic(wall_clock()));
+        suite.shared(&About::of("ferroid LockSnowflakeGenerator, SystemTime"), || lock(wall_clock()));
         suite.shared(&on_ticker("ferroid AtomicSnowflakeGenerator, MonotonicClock"), || atomic(ticker()));
         suite.shared(&on_ticker("ferroid LockSnowflakeGenerator, MonotonicClock"), || lock(ticker()));
-        let basic_wall = on_wall_clock("ferroid BasicSnowflakeGenerator, SystemTime");
+        let basic_wall = About::of("ferroid BasicSnowflakeGenerator, SystemTime");
         let basic_ticker = on_ticker("ferroid BasicSnowflakeGenerator, MonotonicClock");
         suite.owned(&basic_wall, || basic(wall_clock()));
         suite.owned(&basic_ticker, || basic(ticker()));
-        let basic_wall = About { note: OUR_SOURCE_LOOPED, ..basic_wall };
-        let basic_ticker = About { note: TICKER_LOOPED, ..basic_ticker };
         suite.batches(BATCHES, &basic_wall, FEW, || looped(basic(wall_clock())));
         suite.batches(BATCHES, &basic_ticker, FEW, || looped(basic(ticker())));
-        suite.singles(DECODE, &peer("ferroid", "ferroid SnowflakeTwitterId"), || {
+        suite.singles(DECODE, &About::of("ferroid SnowflakeTwitterId"), || {
             some_ids(|id| {
                 let id = SnowflakeTwitterId::from_raw(id);
                 [id.timestamp(), id.machine_id(), id.sequence()]
@@ -135,7 +109,7 @@ mod ferroid {
 mod snowflaked {
     use snowflaked::{Builder, Generator, Snowflake, sync};
 
-    use super::{About, BATCHES, DECODE, FEW, LOOPED, looped, peer, some_ids, twitter_epoch};
+    use super::{About, BATCHES, DECODE, FEW, looped, some_ids, twitter_epoch};
     use crate::suite::Suite;
 
     fn owned() -> impl FnMut() -> u64 {
@@ -144,14 +118,14 @@ mod snowflaked {
     }
 
     pub fn add(suite: &mut Suite) {
-        suite.shared(&peer("snowflaked", "snowflaked sync::Generator"), || {
+        suite.shared(&About::of("snowflaked sync::Generator"), || {
             let ids: sync::Generator = Builder::new().instance(1).epoch(twitter_epoch()).build();
             move || ids.generate()
         });
-        let generator = peer("snowflaked", "snowflaked Generator");
+        let generator = About::of("snowflaked Generator");
         suite.owned(&generator, owned);
-        suite.batches(BATCHES, &About { note: LOOPED, ..generator }, FEW, || looped(owned()));
-        suite.singles(DECODE, &peer("snowflaked", "snowflaked Snowflake for u64"), || {
+        suite.batches(BATCHES, &generator, FEW, || looped(owned()));
+        suite.singles(DECODE, &About::of("snowflaked Snowflake for u64"), || {
             some_ids(|id| [id.timestamp(), id.instance(), id.sequence()])
         });
     }
@@ -161,7 +135,7 @@ mod snowflaked {
 mod snowflake_me {
     use snowflake_me::{Snowflake, SnowflakeId};
 
-    use super::{About, BATCH, BATCHES, Batches, DECODE, FEW, OWNED, TWITTER_EPOCH_MS, peer, some_ids};
+    use super::{About, BATCH, BATCHES, Batches, DECODE, FEW, OWNED, TWITTER_EPOCH_MS, some_ids};
     use crate::suite::Suite;
 
     fn ids() -> Snowflake {
@@ -193,17 +167,14 @@ mod snowflake_me {
     }
 
     pub fn add(suite: &mut Suite) {
-        let single_ids = peer("snowflake_me", "snowflake_me next_id");
+        let single_ids = About::of("snowflake_me next_id");
         suite.shared(&single_ids, single);
-        suite.singles(OWNED, &About { note: "has no type for a single owner", ..single_ids }, single);
-        let batches = About {
-            note: "its own type of ID, copied into the buffer",
-            ..peer("snowflake_me", "snowflake_me next_ids_into")
-        };
+        suite.singles(OWNED, &single_ids, single);
+        let batches = About::of("snowflake_me next_ids_into");
         suite.batches(BATCHES, &batches, FEW, || batch(ids()));
-        let batches = About { subject: "snowflake_me next_ids_into, 22-bit sequence", ..batches };
+        let batches = About::of("snowflake_me next_ids_into, 22-bit sequence");
         suite.batches(BATCHES, &batches, Batches { burst: 1000, bursts: 8 }, || batch(wide()));
-        suite.singles(DECODE, &peer("snowflake_me", "snowflake_me decompose"), || {
+        suite.singles(DECODE, &About::of("snowflake_me decompose"), || {
             let ids = ids();
             some_ids(move |id| {
                 let parts = ids.decompose(SnowflakeId::new(id));
@@ -217,7 +188,7 @@ mod snowflake_me {
 mod idgenerator {
     use idgenerator::{CoreIdGenerator, IdGeneratorOptions, IdInstance};
 
-    use super::{About, BATCHES, FEW, TWITTER_EPOCH_MS, looped, peer};
+    use super::{About, BATCHES, FEW, TWITTER_EPOCH_MS, looped};
     use crate::suite::Suite;
 
     fn options() -> IdGeneratorOptions {
@@ -233,16 +204,13 @@ mod idgenerator {
 
     pub fn add(suite: &mut Suite) {
         // It reserves the five lowest numbers of each tick.
-        let peer = |subject, note| About { capacity: 4091, note, ..peer("idgenerator", subject) };
-        let drift = "takes ticks ahead of the clock, up to 2,000 of them, rather than wait";
-        suite.shared(&peer("idgenerator IdInstance", drift), || {
+        let peer = |name| About { capacity: 4091, ..About::of(name) };
+        suite.shared(&peer("idgenerator IdInstance"), || {
             IdInstance::init(options()).expect("the options are right");
             || IdInstance::next_id().cast_unsigned()
         });
-        suite.owned(&peer("idgenerator CoreIdGenerator", drift), owned);
-        let looped_note =
-            "no batch call: single calls in a loop; takes ticks ahead of the clock rather than wait";
-        suite.batches(BATCHES, &peer("idgenerator CoreIdGenerator", looped_note), FEW, || looped(owned()));
+        suite.owned(&peer("idgenerator CoreIdGenerator"), owned);
+        suite.batches(BATCHES, &peer("idgenerator CoreIdGenerator"), FEW, || looped(owned()));
     }
 }
 
@@ -250,7 +218,7 @@ mod idgenerator {
 mod rs_snowflake {
     use snowflake::{SnowflakeIdBucket, SnowflakeIdGenerator};
 
-    use super::{About, BATCHES, FEW, looped, peer, twitter_epoch};
+    use super::{About, BATCHES, FEW, looped, twitter_epoch};
     use crate::suite::Suite;
 
     fn ids() -> SnowflakeIdGenerator {
@@ -268,27 +236,18 @@ mod rs_snowflake {
     }
 
     pub fn add(suite: &mut Suite) {
-        let own_time = |subject, note| About { reads_clock: false, note, ..peer("rs-snowflake", subject) };
-        suite.owned(&peer("rs-snowflake", "rs-snowflake real_time_generate"), || {
+        suite.owned(&About::of("rs-snowflake real_time_generate"), || {
             let mut ids = ids();
             move || ids.real_time_generate().cast_unsigned()
         });
-        let seldom = "reads the clock once in 4,096 IDs: in between, the time in them does not change";
-        suite.owned(&own_time("rs-snowflake generate", seldom), || {
+        suite.owned(&About::of("rs-snowflake generate"), || {
             let mut ids = ids();
             move || ids.generate().cast_unsigned()
         });
-        let never = "reads the clock only when it is made: the time in its IDs only counts them";
-        suite.owned(&own_time("rs-snowflake lazy_generate", never), lazy);
-        let bucket_note =
-            "never reads the clock again, and its IDs descend: it returns those of lazy_generate in reverse";
-        suite.owned(&own_time("rs-snowflake SnowflakeIdBucket", bucket_note), bucket);
-        let looped_note = "never reads the clock again; no batch call: single calls in a loop";
-        suite.batches(BATCHES, &own_time("rs-snowflake lazy_generate", looped_note), FEW, || looped(lazy()));
-        let bucket_note = "never reads the clock again; made 4,091 at a time, taken one by one";
-        suite.batches(BATCHES, &own_time("rs-snowflake SnowflakeIdBucket", bucket_note), FEW, || {
-            looped(bucket())
-        });
+        suite.owned(&About::of("rs-snowflake lazy_generate"), lazy);
+        suite.owned(&About::of("rs-snowflake SnowflakeIdBucket"), bucket);
+        suite.batches(BATCHES, &About::of("rs-snowflake lazy_generate"), FEW, || looped(lazy()));
+        suite.batches(BATCHES, &About::of("rs-snowflake SnowflakeIdBucket"), FEW, || looped(bucket()));
     }
 }
 
@@ -296,7 +255,7 @@ mod rs_snowflake {
 mod snowid {
     use snowid::{SnowID, SnowIDConfig};
 
-    use super::{About, BATCHES, DECODE, FEW, OWNED, TWITTER_EPOCH_MS, peer, some_ids, spin_loop};
+    use super::{About, BATCHES, DECODE, FEW, OWNED, TWITTER_EPOCH_MS, some_ids, spin_loop};
     use crate::suite::Suite;
 
     fn ids() -> SnowID {
@@ -322,18 +281,14 @@ mod snowid {
     }
 
     pub fn add(suite: &mut Suite) {
-        let peer = |subject, note| About { note, ..peer("snowid", subject) };
-        let ahead = "under load it takes ticks ahead of the clock, without a limit";
-        let spins = "has no waiting call: the benchmark retries until it gets an ID";
-        suite.shared(&peer("snowid generate", ahead), generate);
-        suite.shared(&peer("snowid try_generate", spins), try_generate);
-        let no_owner = "has no type for a single owner";
-        suite.singles(OWNED, &peer("snowid generate", no_owner), generate);
-        suite.batches(BATCHES, &peer("snowid generate_batch", ahead), FEW, || {
+        suite.shared(&About::of("snowid generate"), generate);
+        suite.shared(&About::of("snowid try_generate"), try_generate);
+        suite.singles(OWNED, &About::of("snowid generate"), generate);
+        suite.batches(BATCHES, &About::of("snowid generate_batch"), FEW, || {
             let ids = ids();
             move |buffer| ids.generate_batch(buffer)
         });
-        suite.batches(BATCHES, &peer("snowid try_generate_batch", spins), FEW, || {
+        suite.batches(BATCHES, &About::of("snowid try_generate_batch"), FEW, || {
             let ids = ids();
             move |buffer| {
                 let mut filled = 0;
@@ -342,7 +297,7 @@ mod snowid {
                 }
             }
         });
-        suite.singles(DECODE, &peer("snowid extract.decompose", ""), || {
+        suite.singles(DECODE, &About::of("snowid extract.decompose"), || {
             let ids = ids();
             some_ids(move |id| {
                 let (time, node, sequence) = ids.extract.decompose(id);

@@ -5,11 +5,10 @@ use std::hint::black_box;
 use aes::Aes128;
 use aes::cipher::{Array, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 use polyflake::{PublicIds, PublicText};
-use serde_json::json;
 
 use crate::ids_to_decode;
 use crate::measure::BATCH;
-use crate::suite::{About, DECODE_PUBLIC, ENCODE_PUBLIC, Role, Suite};
+use crate::suite::{About, DECODE_PUBLIC, ENCODE_PUBLIC, Suite};
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// 62 to the power of 10.
@@ -79,37 +78,20 @@ fn decipher(cipher: &Aes128, block: u128) -> u64 {
 }
 
 pub fn add(suite: &mut Suite) {
-    let about = |subject, package, role, note| About {
-        subject,
-        package,
-        role,
-        reads_clock: false,
-        ticker: false,
-        capacity: 0,
-        time_of: |_| 0,
-        note,
-    };
-    let ours = |subject, note| about(subject, "polyflake", Role::Ours, note);
-    let peer = |subject, package, note| about(subject, package, Role::Peer, note);
-    let floor = |subject| about(subject, "", Role::Floor, "");
-    let target = || json!([{ "what": "value", "at_most": 60 }]);
-
-    let encode = ours("polyflake PublicIds::encode", "");
+    let encode = About::of("polyflake PublicIds::encode");
     suite.singles(ENCODE_PUBLIC, &encode, || {
         let orders = orders();
         to_texts(move |id| Bytes(orders.encode(id)))
     });
-    suite.target(ENCODE_PUBLIC, encode.subject, target());
-    let decode = ours("polyflake PublicIds::decode", "");
+    let decode = About::of("polyflake PublicIds::decode");
     suite.singles(DECODE_PUBLIC, &decode, || {
         let (orders, of) = (orders(), orders());
         from_texts(move |id| of.encode(id), move |text| orders.decode(text).expect("its text"))
     });
-    suite.target(DECODE_PUBLIC, decode.subject, target());
 
     #[cfg(feature = "sqids")]
     {
-        let sqids = peer("sqids", "sqids", "no encryption; allocates");
+        let sqids = About::of("sqids");
         suite.singles(ENCODE_PUBLIC, &sqids, || {
             let sqids = sqids::Sqids::default();
             to_texts(move |id| sqids.encode(&[id]).expect("a text"))
@@ -124,7 +106,7 @@ pub fn add(suite: &mut Suite) {
         fn new() -> harsh::Harsh {
             harsh::Harsh::builder().salt("salt").build().expect("a salt")
         }
-        let hashids = peer("harsh (Hashids)", "harsh", "no encryption; allocates");
+        let hashids = About::of("harsh (Hashids)");
         suite.singles(ENCODE_PUBLIC, &hashids, || {
             let hashids = new();
             to_texts(move |id| hashids.encode(&[id]))
@@ -136,7 +118,7 @@ pub fn add(suite: &mut Suite) {
     }
     #[cfg(feature = "uuid")]
     {
-        let uuid = peer("uuid, 16 bytes written and read", "uuid", "a UUID stored beside the row");
+        let uuid = About::of("uuid, 16 bytes written and read");
         fn text_of(id: u64) -> [u8; 36] {
             let mut text = [0; 36];
             uuid::Uuid::from_u64_pair(id, !id).hyphenated().encode_lower(&mut text);
@@ -148,23 +130,21 @@ pub fn add(suite: &mut Suite) {
         });
     }
 
-    let block = floor("AES-128 of a block, and 22 digits");
+    let block = About::of("AES-128 of a block, and 22 digits");
     suite.singles(ENCODE_PUBLIC, &block, || {
         let cipher = Aes128::new(&[7; 16].into());
         to_texts(move |id| digits(encipher(&cipher, id)))
     });
-    suite.singles(ENCODE_PUBLIC, &floor("AES-128 of a block"), || {
+    suite.singles(ENCODE_PUBLIC, &About::of("AES-128 of a block"), || {
         let cipher = Aes128::new(&[7; 16].into());
         to_texts(move |id| encipher(&cipher, id).to_ne_bytes())
     });
-    suite.floor(ENCODE_PUBLIC, block.subject);
-    let block = floor("22 digits, and AES-128 of a block");
+    let block = About::of("22 digits, and AES-128 of a block");
     suite.singles(DECODE_PUBLIC, &block, || {
         let (cipher, of) = (Aes128::new(&[7; 16].into()), Aes128::new(&[7; 16].into()));
         let values = values();
         from_texts(move |id| digits(encipher(&of, id)), move |text| decipher(&cipher, number(text, &values)))
     });
-    suite.floor(DECODE_PUBLIC, block.subject);
 }
 
 /// The bytes of a public ID, which is a `str`.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use crate::measure::{self, BATCH, Batches, Check};
+use crate::twitter_time;
 
 pub const SHARED: &str = "one thread, shared generator";
 pub const OWNED: &str = "one thread, single owner";
@@ -31,36 +32,32 @@ const TABLES: [&str; 11] = [
     PROCESSOR_TIME,
 ];
 
-const NS: &str = "ns per ID";
-const DECODED: &str = "ns per decoded ID";
-const CALL: &str = "ns per call";
-const CAPACITY: &str = "% of capacity";
-const CPU: &str = "CPU seconds per second";
-
-#[derive(Clone, Copy, PartialEq)]
-pub enum Role {
-    Ours,
-    Peer,
-    Floor,
-}
-
-/// A subject, as shown in the report.
-#[derive(Clone)]
+/// A subject.
+#[derive(Clone, Copy)]
 pub struct About {
-    pub subject: &'static str,
-    /// The crate's name in `Cargo.lock`.
-    pub package: &'static str,
-    pub role: Role,
-    /// Whether every call reads a clock.
-    pub reads_clock: bool,
+    pub name: &'static str,
     /// Whether it starts a thread that never ends: then it runs under full load after the others are done, so
     /// that the thread does not slow them down.
     pub ticker: bool,
     /// IDs a millisecond.
     pub capacity: u32,
-    /// The time in an ID, in Unix ms.
-    pub time_of: fn(u64) -> i64,
-    pub note: &'static str,
+    /// The time in an ID, in Unix ms; none for a floor, which is not checked for repeats.
+    pub time_of: Option<fn(u64) -> i64>,
+}
+
+impl About {
+    /// A generator of IDs with Twitter's widths and epoch.
+    pub fn of(name: &'static str) -> Self {
+        Self { name, ticker: false, capacity: 4096, time_of: Some(twitter_time) }
+    }
+
+    pub fn floor(name: &'static str) -> Self {
+        Self { time_of: None, ..Self::of(name) }
+    }
+
+    fn time_of(&self) -> fn(u64) -> i64 {
+        self.time_of.unwrap_or(|_| 0)
+    }
 }
 
 /// Which IDs a check takes. Each subject is checked once in each way.
@@ -74,9 +71,7 @@ enum Kind {
 /// One subject in one table, or in two that are measured together.
 struct Row {
     about: About,
-    headings: &'static [(&'static str, &'static str)],
-    floor: Option<&'static str>,
-    targets: Value,
+    tables: &'static [&'static str],
     kind: Kind,
     rounds: Vec<Vec<f64>>,
     generator: Box<dyn Measured>,
@@ -115,23 +110,23 @@ pub struct Suite {
 impl Suite {
     /// Adds a generator that threads can share to all tables of single IDs but the one of single owners.
     pub fn shared<N: Fn() -> u64 + Sync + 'static>(&mut self, about: &About, make: fn() -> N) {
-        let (time_of, capacity) = (about.time_of, about.capacity);
+        let (time_of, capacity) = (about.time_of(), about.capacity);
         self.singles(SHARED, about, make);
         self.two_threads(about, make);
         self.full_load(about, make);
-        let headings = &[(FULL_LOAD_TWO, CAPACITY)];
+        let tables = &[FULL_LOAD_TWO];
         let measure = move |next: &mut N| vec![measure::full_load_two_threads(next, capacity)];
         let check = move |next: &mut N| measure::check_two_threads(next, time_of);
-        self.add(about, headings, Kind::TwoThreads, make, measure, check);
+        self.add(about, tables, Kind::TwoThreads, make, measure, check);
     }
 
     /// Adds a subject to the table of single IDs on two threads.
     pub fn two_threads<N: Fn() -> u64 + Sync + 'static>(&mut self, about: &About, make: fn() -> N) {
-        let time_of = about.time_of;
-        let headings = &[(TWO_THREADS, NS)];
+        let time_of = about.time_of();
+        let tables = &[TWO_THREADS];
         let measure = |next: &mut N| vec![measure::two_threads(next)];
         let check = move |next: &mut N| measure::check_two_threads(next, time_of);
-        self.add(about, headings, Kind::TwoThreads, make, measure, check);
+        self.add(about, tables, Kind::TwoThreads, make, measure, check);
     }
 
     /// Adds a generator with a single owner to all tables of single IDs on one thread.
@@ -142,25 +137,25 @@ impl Suite {
 
     /// Adds a subject to a table of single calls: `SHARED`, `OWNED`, `DECODE`, `ENCODE_PUBLIC` or `DECODE_PUBLIC`.
     pub fn singles<N: FnMut() -> u64 + 'static>(&mut self, table: &str, about: &About, make: fn() -> N) {
-        let time_of = about.time_of;
-        let headings = match table {
-            SHARED => &[(SHARED, NS)],
-            OWNED => &[(OWNED, NS)],
-            ENCODE_PUBLIC => &[(ENCODE_PUBLIC, CALL)],
-            DECODE_PUBLIC => &[(DECODE_PUBLIC, CALL)],
-            _ => &[(DECODE, DECODED)],
+        let time_of = about.time_of();
+        let tables = match table {
+            SHARED => &[SHARED],
+            OWNED => &[OWNED],
+            ENCODE_PUBLIC => &[ENCODE_PUBLIC],
+            DECODE_PUBLIC => &[DECODE_PUBLIC],
+            _ => &[DECODE],
         };
         let measure = |next: &mut N| vec![measure::singles(next)];
         let check = move |next: &mut N| measure::check(next, time_of);
-        self.add(about, headings, Kind::OneThread, make, measure, check);
+        self.add(about, tables, Kind::OneThread, make, measure, check);
     }
 
     fn full_load<N: FnMut() -> u64 + 'static>(&mut self, about: &About, make: fn() -> N) {
-        let (time_of, capacity) = (about.time_of, about.capacity);
-        let headings = &[(FULL_LOAD, CAPACITY), (PROCESSOR_TIME, CPU)];
+        let (time_of, capacity) = (about.time_of(), about.capacity);
+        let tables = &[FULL_LOAD, PROCESSOR_TIME];
         let measure = move |next: &mut N| measure::full_load(next, capacity).to_vec();
         let check = move |next: &mut N| measure::check(next, time_of);
-        self.add(about, headings, Kind::OneThread, make, measure, check);
+        self.add(about, tables, Kind::OneThread, make, measure, check);
     }
 
     /// Adds a subject to a table of batches: `BATCHES` or `DECODE_ALL`.
@@ -168,40 +163,24 @@ impl Suite {
     where
         F: FnMut(&mut [u64; BATCH]) + 'static,
     {
-        let time_of = about.time_of;
-        let headings = if table == BATCHES { &[(BATCHES, NS)] } else { &[(DECODE_ALL, DECODED)] };
+        let time_of = about.time_of();
+        let tables = if table == BATCHES { &[BATCHES] } else { &[DECODE_ALL] };
         let measure = move |fill: &mut F| vec![measure::batches(fill, plan)];
         let check = move |fill: &mut F| measure::check_batches(fill, time_of);
-        self.add(about, headings, Kind::Batches, make, measure, check);
+        self.add(about, tables, Kind::Batches, make, measure, check);
     }
 
     fn add<N: 'static>(
         &mut self,
         about: &About,
-        headings: &'static [(&'static str, &'static str)],
+        tables: &'static [&'static str],
         kind: Kind,
         make: fn() -> N,
         measure: impl Fn(&mut N) -> Vec<f64> + 'static,
         check: impl Fn(&mut N) -> Check + 'static,
     ) {
         let generator = Box::new(Generator { made: None, make, measure, check });
-        let (about, floor, targets, rounds) = (about.clone(), None, json!([]), Vec::new());
-        self.rows.push(Row { about, headings, floor, targets, kind, rounds, generator });
-    }
-
-    /// Sets the targets of one of our rows.
-    pub fn target(&mut self, table: &str, subject: &str, targets: Value) {
-        let mut rows = self.rows.iter_mut();
-        let row = rows.find(|row| row.about.subject == subject && row.headings[0].0 == table);
-        row.expect("the row of a target is there").targets = targets;
-    }
-
-    /// Sets the floor of all our rows in a table.
-    pub fn floor(&mut self, table: &str, floor: &'static str) {
-        let rows = self.rows.iter_mut().filter(|row| row.about.role == Role::Ours);
-        for row in rows.filter(|row| row.headings[0].0 == table) {
-            row.floor = Some(floor);
-        }
+        self.rows.push(Row { about: *about, tables, kind, rounds: Vec::new(), generator });
     }
 
     /// Measures everything, table by table, each in rounds.
@@ -218,7 +197,7 @@ impl Suite {
     }
 
     fn run_rows(&mut self, rounds: usize, table: &str, takes_part: impl Fn(&About) -> bool) {
-        let rows = self.rows.iter_mut().filter(|row| row.headings[0].0 == table && takes_part(&row.about));
+        let rows = self.rows.iter_mut().filter(|row| row.tables[0] == table && takes_part(&row.about));
         let mut rows: Vec<&mut Row> = rows.collect();
         for round in 1..=rounds {
             eprintln!("Rust: {table}, round {round} of {rounds}");
@@ -227,10 +206,10 @@ impl Suite {
                 row.rounds.push(figures);
             }
         }
-        let makes_ids =
-            |row: &&mut Row| row.about.role != Role::Floor && ![DECODED, CALL].contains(&row.headings[0].1);
+        let makes_no_ids = [DECODE, DECODE_ALL, ENCODE_PUBLIC, DECODE_PUBLIC].contains(&table);
+        let makes_ids = |row: &&mut Row| row.about.time_of.is_some() && !makes_no_ids;
         for row in rows.into_iter().filter(makes_ids) {
-            let key = (row.about.subject, row.kind);
+            let key = (row.about.name, row.kind);
             self.checks.entry(key).or_insert_with(|| row.generator.check());
         }
     }
@@ -239,7 +218,7 @@ impl Suite {
     pub fn print(&self) {
         for table in TABLES {
             for row in &self.rows {
-                if let Some(column) = row.headings.iter().position(|heading| heading.0 == table) {
+                if let Some(column) = row.tables.iter().position(|its| *its == table) {
                     println!("{}", self.result(row, column));
                 }
             }
@@ -247,35 +226,12 @@ impl Suite {
     }
 
     fn result(&self, row: &Row, column: usize) -> Value {
-        let about = &row.about;
-        let (table, unit) = row.headings[column];
-        let check = self.checks.get(&(about.subject, row.kind));
+        let check = self.checks.get(&(row.about.name, row.kind));
         let rounds: Vec<f64> = row.rounds.iter().map(|figures| figures[column]).collect();
-        let role = match about.role {
-            Role::Ours => "ours",
-            Role::Peer => "peer",
-            Role::Floor => "floor",
-        };
-        let mut result = json!({
-            "kind": "result", "language": "Rust", "table": table, "subject": about.subject,
-            "version": version(about.package), "role": role, "unit": unit, "rounds": rounds,
-            "repeated": check.map(|check| check.repeated), "ids": check.map(|check| check.ids),
-            "ahead_ms": check.map(|check| check.ahead_ms), "reads_clock": about.reads_clock,
-            "note": about.note,
-            // A stored UUID is another thing than a text that turns back into the ID.
-            "comparable": unit != CALL || about.package != "uuid",
-        });
-        if about.role == Role::Ours {
-            let first = column == 0;
-            result["floor"] = json!(row.floor.filter(|_| first).as_slice());
-            result["targets"] = if first { row.targets.clone() } else { json!([]) };
-        }
-        result
+        json!({
+            "kind": "result", "language": "Rust", "table": row.tables[column], "subject": row.about.name,
+            "rounds": rounds, "repeated": check.map(|check| check.repeated),
+            "ids": check.map(|check| check.ids), "ahead_ms": check.map(|check| check.ahead_ms),
+        })
     }
-}
-
-/// The version of a crate in `Cargo.lock`, or an empty text if it is not there.
-fn version(package: &str) -> &'static str {
-    let after = include_str!("../Cargo.lock").split_once(&format!("name = \"{package}\"\nversion = \""));
-    after.and_then(|(_, rest)| rest.split('"').next()).unwrap_or("")
 }
