@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from importlib import import_module, metadata
+from importlib import import_module
 from itertools import count, islice, repeat, starmap
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -45,11 +45,10 @@ SLEEPS_SECONDS = 0.2
 # For sonyflake-turbo: the largest number in its README, and enough that bursts need not wait.
 MACHINES_UNDER_LOAD, MACHINES_FOR_BURSTS = 32, 128
 
-DECODED = "ns per decoded ID"
-CALL = "ns per call"
+REQUIREMENTS = (Path(__file__).parent / "requirements.txt").read_text().split()
+PINNED = dict(line.split("==") for line in REQUIREMENTS if "==" in line)
 
 Call = Callable[[], Any]
-Target = dict[str, Any]
 
 
 # What is measured --------------------------------------------------------------------------------
@@ -68,19 +67,17 @@ class Generator:
     iterator: Iterator[Any] | None = None
     batch: Call | None = None
     batch_text: str = ""
-    role: str = "peer"
-    note: str = ""
+    note: str = ""  # what cases.toml cannot know
 
     @property
-    def version(self) -> str:
-        return metadata.version(self.package)
+    def is_ours(self) -> bool:
+        return self.package == "polyflake"
 
 
 def polyflake(layout: str) -> Generator:
     ids = Snowflake(layout=layout, node=1)
     return Generator(
         package="polyflake",
-        role="ours",
         call=ids.next_id,
         call_text="next_id()",
         iterator=ids,
@@ -130,7 +127,6 @@ def snowflake_id() -> Generator:
         call_text="__next__()",
         iterator=ids,
         time_ms=lambda id: id >> 22,
-        note="returns None when the tick's sequence is used up",
     )
 
 
@@ -143,7 +139,6 @@ def tsidpy() -> Generator:
         call_text="create()",
         number=lambda tsid: tsid.number,
         time_ms=lambda id: TSID(id).timestamp,
-        note="returns an object; continues in the next tick when the sequence is used up",
     )
 
 
@@ -156,7 +151,6 @@ def uuid_utils() -> Generator:
         call_text="uuid7()",
         number=int,
         time_ms=lambda uuid: uuid >> 80,
-        note="UUIDs of 128 bits, random in the lower ones: not compared",
     )
 
 
@@ -345,35 +339,14 @@ def repeats(generator: Generator, call: Call, ids_a_call: int, threads: int) -> 
 class Row:
     table: str
     subject: str
-    version: str
-    role: str
-    unit: str
     note: str = ""
-    comparable: bool = True
-    floor: list[str] = field(default_factory=list)
-    targets: list[Target] = field(default_factory=list)
     checked: dict[str, Any] = field(default_factory=dict)
     rounds: list[float] = field(default_factory=list)
 
     def record(self) -> dict[str, Any]:
-        return {
-            "kind": "result",
-            "language": "Python",
-            "table": self.table,
-            "subject": self.subject,
-            "version": self.version,
-            "role": self.role,
-            "unit": self.unit,
-            "rounds": self.rounds,
-            "repeated": None,
-            "ids": None,
-            "ahead_ms": None,
-            "reads_clock": self.role != "floor",
-            "comparable": self.comparable,
-            "note": self.note,
-            "floor": self.floor,
-            "targets": self.targets,
-        } | self.checked
+        line = {"table": self.table, "subject": self.subject, "rounds": self.rounds, **self.checked}
+        note = {"note": self.note} if self.note else {}
+        return {"kind": "result", "language": "Python", **line, **note}
 
 
 @dataclass
@@ -383,6 +356,7 @@ class Measurement:
     rows: list[Row]
     measure: Callable[[], float | tuple[float, ...]]
     check: Callable[[], dict[str, Any]] = dict
+    may_fail: bool = False
     failure: str = ""
 
     def attempt(self, step: Callable[[], None]) -> None:
@@ -392,7 +366,7 @@ class Measurement:
         try:
             step()
         except Exception as failure:
-            if self.rows[0].role != "peer":
+            if not self.may_fail:
                 raise
             self.failure = f"{type(failure).__name__}: {failure}"
 
@@ -414,7 +388,7 @@ class Suite:
 
     def subject(
         self,
-        tables: str | list[tuple[str, str]],
+        tables: str | list[str],
         generator: Generator,
         text: str,
         measure: Callable[[], float | tuple[float, ...]],
@@ -422,44 +396,22 @@ class Suite:
         call: Call | None = None,
         ids_a_call: int = 1,
         threads: int = 1,
-        note: str = "",
-        comparable: bool = True,
-        floor: str = "",
-        targets: tuple[list[Target], ...] = ([],),
     ) -> None:
-        """Adds a row of ours or of a peer to each of the tables, pairs of a name and a unit."""
-        if isinstance(tables, str):
-            tables = [(tables, "ns per ID")]
-        name = f"{generator.package} {text}"
-        floors = [floor] if floor and generator.role == "ours" else []
-        if generator.role != "ours":
-            targets = ([],) * len(tables)
-        note = "; ".join(filter(None, (generator.note, note)))
-        version, role = generator.version, generator.role
-        rows = [
-            Row(table, name, version, role, unit, note, comparable, floors, list(aims))
-            for (table, unit), aims in zip(tables, targets, strict=True)
-        ]
+        """Adds a row of ours or of a peer to each of the tables."""
+        names = [tables] if isinstance(tables, str) else tables
+        rows = [Row(table, f"{generator.package} {text}", generator.note) for table in names]
         check = partial(repeats, generator, call or generator.call, ids_a_call, threads)
-        self.measurements.append(Measurement(rows, measure, check))
+        self.measurements.append(Measurement(rows, measure, check, not generator.is_ours))
 
-    def floor(
-        self, table: str, text: str, measure: Callable[[], float], unit: str = "ns per ID"
-    ) -> None:
-        version = ".".join(map(str, sys.version_info[:3]))
-        row = Row(table, text, f"Python {version}", "floor", unit)
-        self.measurements.append(Measurement([row], measure))
-
-
-def at_most(limit: float, over: str = "") -> list[Target]:
-    if over:
-        return [{"what": "ratio to", "subject": over, "at_most": limit}]
-    return [{"what": "value", "at_most": limit}]
+    def call(self, table: str, subject: str, measure: Callable[[], float]) -> None:
+        """Adds a row that makes no IDs."""
+        may_fail = subject.split()[0] in PINNED
+        self.measurements.append(Measurement([Row(table, subject)], measure, may_fail=may_fail))
 
 
 def layout_of(generator: Generator) -> str:
     """Tells our rows apart: empty for the default layout."""
-    wide = generator.role == "ours" and generator.ids_per_ms > 4096
+    wide = generator.is_ours and generator.ids_per_ms > 4096
     return ", 22-bit sequence" if wide else ""
 
 
@@ -475,9 +427,6 @@ def single_ids(suite: Suite, generators: list[Generator]) -> None:
             it,
             it.call_text + layout_of(it),
             bursts(call_often, it.call, CALLS),
-            comparable=it.package != "uuid-utils",
-            floor=new_int,
-            targets=(at_most(0.85, over="oneflake generate()"),),
         )
     floors = [
         ("a C call that returns a small int: int.bit_length()", (1).bit_length),
@@ -485,8 +434,8 @@ def single_ids(suite: Suite, generators: list[Generator]) -> None:
         ("a C call that reads the clock: time.time_ns()", time.time_ns),
     ]
     for text, call in floors:
-        suite.floor(table, text, bursts(call_often, call, CALLS))
-    suite.floor(table, "a loop without a call", bursts(only_loop, None, CALLS))
+        suite.call(table, text, bursts(call_often, call, CALLS))
+    suite.call(table, "a loop without a call", bursts(only_loop, None, CALLS))
 
 
 def iteration(suite: Suite, generators: list[Generator]) -> None:
@@ -502,8 +451,6 @@ def iteration(suite: Suite, generators: list[Generator]) -> None:
                 "for" + layout_of(it),
                 bursts(iterate, it.iterator, CALLS),
                 call=it.iterator.__next__,
-                floor=new_ints,
-                targets=(at_most(0.75, over="oneflake generate()"),),
             )
             continue
         suite.subject(
@@ -511,7 +458,6 @@ def iteration(suite: Suite, generators: list[Generator]) -> None:
             it,
             it.call_text,
             bursts(call_often, it.call, CALLS),
-            note="no iterator: a loop over range that calls",
         )
         if it.package == "oneflake":
             # The fastest iterator that the standard library can make from it.
@@ -520,9 +466,8 @@ def iteration(suite: Suite, generators: list[Generator]) -> None:
                 it,
                 "starmap(generate, repeat(()))",
                 bursts(iterate, starmap(it.call, repeat(())), CALLS),
-                note="no iterator: itertools makes one from its call",
             )
-    suite.floor(table, new_ints, bursts(iterate, count(1 << 60), CALLS))
+    suite.call(table, new_ints, bursts(iterate, count(1 << 60), CALLS))
 
 
 def batches(suite: Suite, generators: list[Generator]) -> None:
@@ -540,8 +485,6 @@ def batches(suite: Suite, generators: list[Generator]) -> None:
                 bursts(call_often, it.batch, BATCHES, BATCH),
                 call=it.batch,
                 ids_a_call=BATCH,
-                floor=new_list,
-                targets=(at_most(1.05, over=new_list),),
             )
             continue
 
@@ -550,9 +493,8 @@ def batches(suite: Suite, generators: list[Generator]) -> None:
             it,
             f"[{it.call_text} for ...]",
             bursts(call_into_list, it.call, BATCH),
-            note="no batch: a list of single calls",
         )
-    suite.floor(table, new_list, bursts(call_often, ids.tolist, BATCHES, BATCH))
+    suite.call(table, new_list, bursts(call_often, ids.tolist, BATCHES, BATCH))
 
 
 def fills(suite: Suite, peers: list[Generator]) -> None:
@@ -573,11 +515,9 @@ def fills(suite: Suite, peers: list[Generator]) -> None:
             bursts(call_often, partial(ids.fill, buffer), calls, size),
             call=filled,
             ids_a_call=size,
-            floor="a copy of the buffer",
-            targets=(at_most(1),),
         )
         for it in peers:
-            if size == BATCH and it.batch is not None and it.role == "peer":
+            if size == BATCH and it.batch is not None and not it.is_ours:
 
                 def fill_by_list(batch: Call = it.batch, buffer: array[int] = buffer) -> None:
                     buffer[:] = array("Q", batch())
@@ -589,58 +529,40 @@ def fills(suite: Suite, peers: list[Generator]) -> None:
                     bursts(call_often, fill_by_list, BATCHES, size),
                     call=it.batch,
                     ids_a_call=BATCH,
-                    note="does not fill buffers: its list, copied",
                 )
 
         copy = partial(memoryview(buffer).__setitem__, slice(None), other)
-        suite.floor(table, "a copy of the buffer", bursts(call_often, copy, calls, size))
+        suite.call(table, "a copy of the buffer", bursts(call_often, copy, calls, size))
 
 
 def full_loads(suite: Suite, generators: list[Generator]) -> None:
     for threads, words in ((1, "one thread"), (2, "two threads")):
         for it in generators:
             suite.subject(
-                [
-                    (f"full load, {words}", "% of capacity"),
-                    (f"processor time under full load, {words}", "CPU seconds per second"),
-                ],
+                [f"full load, {words}", f"processor time under full load, {words}"],
                 it,
                 it.call_text,
                 full_load(it, threads),
                 threads=threads,
-                note=f"capacity {it.ids_per_ms:,.5g} IDs per ms" if it.ids_per_ms != 4096 else "",
-                targets=(
-                    [{"what": "value", "at_least": 99.5}],
-                    # It spins while it waits.
-                    at_most(1, over="oneflake generate()"),
-                ),
             )
 
 
 def wakes_under_load(suite: Suite, generators: list[Generator]) -> None:
-    table, nothing = "another thread's wake-up delay under full load", "nothing beside it"
+    table = "another thread's wake-up delay under full load"
     for it in generators:
-        measure = wakes(it.call)
-        suite.subject(
-            [(table, "ms")], it, it.call_text, measure, floor=nothing, targets=(at_most(1),)
-        )
-    suite.floor(table, nothing, wakes(None), "ms")
+        suite.subject(table, it, it.call_text, wakes(it.call))
+    suite.call(table, "nothing beside it", wakes(None))
 
 
 def decodes(suite: Suite, records: list[dict[str, Any]]) -> None:
     layout = Layout("discord")
     ids = Snowflake(layout=layout, node=1).next_ids(CALLS)
-    table, make_time = "decode, as a datetime", "making a datetime: epoch + timedelta"
+    table = "decode, as a datetime"
 
-    def add(text: str, role: str, loop: Callable[..., Any], call: Callable[[int], Any]) -> Row:
-        version = metadata.version(text.split()[0])
-        row = Row(table, text, version, role, DECODED)
-        suite.measurements.append(Measurement([row], bursts(loop, (call, ids), CALLS)))
-        return row
+    def add(text: str, loop: Callable[..., Any], call: Callable[[int], Any]) -> None:
+        suite.call(table, text, bursts(loop, (call, ids), CALLS))
 
-    ours = add("polyflake layout.decode(id).time", "ours", time_of_each, layout.decode)
-    ours.floor = [make_time]
-    ours.targets = at_most(0.6, over="discord.py utils.snowflake_time(id)")
+    add("polyflake layout.decode(id).time", time_of_each, layout.decode)
     for text, loop, module, name in (
         ("discord.py utils.snowflake_time(id)", call_with_each, "discord.utils", "snowflake_time"),
         ("snowflake-id Snowflake.parse(id).datetime", datetime_of_each, "snowflake", "Snowflake"),
@@ -651,97 +573,66 @@ def decodes(suite: Suite, records: list[dict[str, Any]]) -> None:
         except ImportError as failure:
             records.append(missing(text.split()[0], f"{type(failure).__name__}: {failure}"))
         else:
-            add(text, "peer", loop, getattr(call, "parse", call))
+            add(text, loop, getattr(call, "parse", call))
     epoch = datetime(2015, 1, 1, tzinfo=UTC)
     since = [timedelta(milliseconds=id >> 22) for id in ids]
     measure = bursts(call_with_each, (epoch.__add__, since), CALLS)
-    suite.floor(table, make_time, measure, DECODED)
+    suite.call(table, "making a datetime: epoch + timedelta", measure)
 
     for size, calls in ((1000, 100), (100_000, 4)):
-        table, copied = f"decode of {size:,} (buffer)", "a copy of the buffer: bytes(buffer)"
+        table = f"decode of {size:,} (buffer)"
         buffer = array("Q", bytes(8 * size))
         Snowflake(layout=WIDEST, node=1).fill(buffer)
         measure = bursts(timestamps_of, (Layout(WIDEST).decode_all, buffer), calls, size)
-        row = Row(
-            table,
-            "polyflake layout.decode_all(buffer).timestamps_ms",
-            metadata.version("polyflake"),
-            "ours",
-            DECODED,
-            floor=[copied],
-            targets=at_most(3),
-        )
-        suite.measurements.append(Measurement([row], measure))
+        suite.call(table, "polyflake layout.decode_all(buffer).timestamps_ms", measure)
         copy = partial(bytes, memoryview(buffer))
-        suite.floor(table, copied, bursts(call_often, copy, calls, size), DECODED)
+        suite.call(
+            table, "a copy of the buffer: bytes(buffer)", bursts(call_often, copy, calls, size)
+        )
 
 
 def public_ids(suite: Suite, records: list[dict[str, Any]]) -> None:
-    encode, decode = "public ID, encode", "public ID, decode"
-    python = f"Python {'.'.join(map(str, sys.version_info[:3]))}"
-
-    def add(
-        table: str,
-        package: str,
-        text: str,
-        call: Callable[[Any], Any],
-        values: list[Any],
-        *,
-        role: str = "peer",
-        **more: Any,
-    ) -> None:
-        own = package in ("", "uuid")
-        name, version = f"{package} {text}".lstrip(), python if own else metadata.version(package)
-        row = Row(table, name, version, role, CALL, **more)
-        suite.measurements.append(
-            Measurement([row], bursts(call_with_each, (call, values), len(values)))
-        )
+    def add(what: str, subject: str, call: Callable[[Any], Any], values: list[Any]) -> None:
+        measure = bursts(call_with_each, (call, values), len(values))
+        suite.call(f"public ID, {what}", subject, measure)
 
     ids = [1541815603606036480 + n * 0x1234567891 for n in range(CALLS)]
     ours = PublicIds("pfk_10kvEGTqNtUTXFUlMnM4wIa", "order")
-    new_str, new_int = "a C method that returns a new str: bytes.hex()", "a new 61-bit int: -n"
-    more: dict[str, Any] = {"role": "ours", "targets": at_most(250)}
-    texts = ours.encode_all(ids)
-    add(encode, "polyflake", "PublicIds.encode(id)", ours.encode, ids, floor=[new_str], **more)
-    add(decode, "polyflake", "PublicIds.decode(text)", ours.decode, texts, floor=[new_int], **more)
-    note = "no encryption"
+    add("encode", "polyflake PublicIds.encode(id)", ours.encode, ids)
+    add("decode", "polyflake PublicIds.decode(text)", ours.decode, ours.encode_all(ids))
     try:
         from sqids import Sqids
     except ImportError as failure:
         records.append(missing("sqids", f"{type(failure).__name__}: {failure}"))
     else:
         sqids, lists = Sqids(), [[id] for id in ids]
-        add(encode, "sqids", "encode([id])", sqids.encode, lists, note=note)
-        texts = [sqids.encode(numbers) for numbers in lists]
-        add(decode, "sqids", "decode(text)", sqids.decode, texts, note=note)
+        add("encode", "sqids encode([id])", sqids.encode, lists)
+        add("decode", "sqids decode(text)", sqids.decode, [sqids.encode(one) for one in lists])
     try:
         from hashids import Hashids
     except ImportError as failure:
         records.append(missing("hashids", f"{type(failure).__name__}: {failure}"))
     else:
         hashids = Hashids(salt="salt")
-        add(encode, "hashids", "encode(id)", hashids.encode, ids, note=note)
-        texts = [hashids.encode(id) for id in ids]
-        add(decode, "hashids", "decode(text)", hashids.decode, texts, note=note)
+        add("encode", "hashids encode(id)", hashids.encode, ids)
+        add("decode", "hashids decode(text)", hashids.decode, [hashids.encode(id) for id in ids])
     uuids = [UUID(int=id << 64 | id) for id in ids]
-    more = {"note": "a UUID stored beside the row", "comparable": False}
-    add(encode, "uuid", "str(UUID)", str, uuids, **more)
-    add(decode, "uuid", "UUID(text)", UUID, [str(uuid) for uuid in uuids], **more)
-    add(encode, "", new_str, bytes.hex, [id.to_bytes(14, "big") for id in ids], role="floor")
-    add(decode, "", new_int, int.__neg__, ids, role="floor")
+    add("encode", "uuid str(UUID)", str, uuids)
+    add("decode", "uuid UUID(text)", UUID, [str(uuid) for uuid in uuids])
+    new_str = "a C method that returns a new str: bytes.hex()"
+    add("encode", new_str, bytes.hex, [id.to_bytes(14, "big") for id in ids])
+    add("decode", "a new 61-bit int: -n", int.__neg__, ids)
 
 
 # The run -----------------------------------------------------------------------------------------
 
 
 def missing(package: str, why: str) -> dict[str, Any]:
-    lines = (Path(__file__).parent / "requirements.txt").read_text().split()
-    pinned = dict(line.split("==") for line in lines)
     return {
         "kind": "missing",
         "language": "Python",
         "subject": package,
-        "version": pinned[package],
+        "version": PINNED[package],
         "why": why,
     }
 
