@@ -10,7 +10,7 @@ import { createRequire } from "node:module";
 import { parseArgs, types } from "node:util";
 import { Worker } from "node:worker_threads";
 import { inBrowser } from "./browser.js";
-import { clockFloors, WASM_ID, wasmFloors } from "./floors.js";
+import { clockFloors, wasmFloors } from "./floors.js";
 import * as ours from "./generators.js";
 import { check, checkLoad, fullLoad, interleave, load, loadSize, time, timed } from "./measure.js";
 import { cause, EPOCH_MS, peers } from "./peers.js";
@@ -24,7 +24,6 @@ if (!Number.isInteger(ROUNDS) || ROUNDS < 7)
 const BATCH = 1000;
 const LOAD_MS = 100;
 const THREADS = 2;
-const DECODED = "ns per decoded ID";
 const { dependencies } = createRequire(import.meta.url)("./package.json");
 
 function print(record) {
@@ -32,26 +31,14 @@ function print(record) {
 }
 
 /** Prints a row of a table. `checked` is the result of `check`. */
-function result(row) {
-  const { language = "Node", table, subject, role = "ours", unit = "ns per ID", rounds } = row;
-  const { checked, note = "", comparable = true, floor = [], targets = [] } = row;
-  const version = { ours: ours.version, peer: dependencies[subject.split(", ")[0]], floor: "" }[role];
+function result({ language = "Node", table, subject, rounds, checked }) {
   print({
     kind: "result",
     language,
     table,
     subject,
-    version,
-    role,
-    unit,
     rounds: rounds.map((figure) => Number(figure.toPrecision(5))),
-    repeated: checked?.repeated ?? null,
-    ids: checked?.ids ?? null,
-    ahead_ms: checked?.ahead_ms ?? null,
-    reads_clock: role !== "floor",
-    comparable,
-    note,
-    ...(role === "ours" && { floor, targets }),
+    ...checked,
   });
 }
 
@@ -94,17 +81,13 @@ for (const { kind, ...row } of await inBrowser(ROUNDS)) {
 
 function oneId() {
   const table = "one ID";
-  const atMost = { native: 0.6, wasm: 0.75 };
   const nativeId = "a native call, and a bigint out of a BigUint64Array";
-  const over = { native: nativeId, wasm: WASM_ID };
   const rows = Object.entries(snowflakes).map(([build, snowflake]) => {
     const it = snowflake("twitter");
     return {
       table,
       subject: timed(`polyflake ${build}, nextId()`, it, "it.nextId()"),
       checkedCalls: { it, bigint: "it.nextId()", chunk: 64, timeMs: ours.twitterTimeMs },
-      floor: [over[build]],
-      targets: [{ what: "ratio", at_most: atMost[build] }],
     };
   });
   for (const peer of installed) rows.push(peerRow(table, peer));
@@ -116,17 +99,11 @@ function oneId() {
     ...clockFloors(),
     ...wasmFloors(),
   ];
-  return [...rows, ...floors.map((subject) => ({ table, subject, role: "floor" }))];
+  return [...rows, ...floors.map((subject) => ({ table, subject }))];
 }
 
-function peerRow(table, peer, note = peer.note) {
-  return {
-    table,
-    subject: timed(peer.name, peer.it, peer.call),
-    role: "peer",
-    checkedCalls: peer,
-    note,
-  };
+function peerRow(table, peer) {
+  return { table, subject: timed(peer.name, peer.it, peer.call), checkedCalls: peer };
 }
 
 function batches() {
@@ -136,27 +113,20 @@ function batches() {
   const rows = [];
   for (const [build, snowflake] of Object.entries(snowflakes)) {
     const name = (call) => `polyflake ${build}, ${call}`;
-    const batch = (what, it, call, fill, { calls = 50, note = "20 sequence bits", ...others } = {}) =>
+    const batch = (what, it, call, fill, { calls = 50, ...others } = {}) =>
       rows.push({
         table,
         subject: timed(name(what), it, call, { ids: BATCH, calls, async: others.async }),
         checkedCalls: fill && { it, fill, chunk: BATCH, timeMs: others.timeMs ?? ours.wideTimeMs },
-        note,
-        floor: others.floor,
-        targets: others.targets,
       });
     const nextIds = `it.nextIds(${BATCH})`;
     const fillPart = "part.set(it.nextIds(part.length))";
-    const targets = build === "native" ? [{ what: "value", at_most: 1.5 }] : [];
-    const floor = [newArray];
-    batch("nextIds(1000)", snowflake(ours.WIDE), nextIds, fillPart, { floor, targets });
+    batch("nextIds(1000)", snowflake(ours.WIDE), nextIds, fillPart);
     // A millisecond of Twitter's layout always has room for three.
-    const twitter = { calls: 3, note: "12 sequence bits", floor, timeMs: ours.twitterTimeMs };
+    const twitter = { calls: 3, timeMs: ours.twitterTimeMs };
     batch("nextIds(1000) of twitter", snowflake("twitter"), nextIds, fillPart, twitter);
     const filled = { ids: snowflake(ours.WIDE), array: new BigUint64Array(BATCH) };
-    batch("fill of 1,000", filled, "it.ids.fill(it.array)", "it.ids.fill(part)", {
-      floor: [fillNothing(build)],
-    });
+    batch("fill of 1,000", filled, "it.ids.fill(it.array)", "it.ids.fill(part)");
     const later = { calls: 20, async: true };
     batch(
       "await nextIdsAsync(1000)",
@@ -167,7 +137,7 @@ function batches() {
     );
   }
   for (const peer of installed) {
-    rows.push(peerRow(table, peer, "no batch call: 1,000 single calls"));
+    rows.push(peerRow(table, peer));
   }
   const none = new BigUint64Array(0);
   const nothing = (snowflake) => ({ ids: snowflake(ours.WIDE), none });
@@ -178,34 +148,27 @@ function batches() {
     ),
     timed(newArray, BigUint64Array, `new it(${BATCH})`, size),
   ];
-  return [...rows, ...floors.map((subject) => ({ table, subject, role: "floor" }))];
+  return [...rows, ...floors.map((subject) => ({ table, subject }))];
 }
 
 function decodes() {
   const rows = [];
-  const unit = DECODED;
   const epoch = BigInt(EPOCH_MS);
   const ids = Array.from({ length: BATCH }, (_, n) => (BigInt(n) * 86_400_007n) << 22n);
-  const byHand = "(id >> 22n) + epoch";
-  const sapphire = "@sapphire/snowflake, deconstruct(id)";
   for (const build of Object.keys(snowflakes)) {
     const { Layout } = ours.packages[build]();
     const name = `polyflake ${build}, layout.decode(id)`;
     const it = { layout: new Layout("discord"), ids };
     const call = "((parts) => ((it.seen = parts.node), parts.timestampMs))(it.layout.decode(it.ids[i]))";
-    const targets = build === "native" ? [{ what: "ratio to", subject: sapphire, at_most: 1.5 }] : [];
-    rows.push({ table: "decode", subject: timed(name, it, call), unit, floor: [byHand], targets });
+    rows.push({ table: "decode", subject: timed(name, it, call) });
   }
   for (const { name, it, decodes } of installed) {
     for (const [what, call] of Object.entries(decodes)) {
-      const subject = timed(`${name}, ${what}`, { it, ids }, call);
-      const onlyTime = what === "timestampFrom(id)";
-      const note = onlyTime ? "only the time" : "";
-      rows.push({ table: "decode", subject, role: "peer", unit, note, comparable: !onlyTime });
+      rows.push({ table: "decode", subject: timed(`${name}, ${what}`, { it, ids }, call) });
     }
   }
-  const floor = timed(byHand, { ids, epoch }, "(it.ids[i] >> 22n) + it.epoch");
-  rows.push({ table: "decode", subject: floor, role: "floor", unit });
+  const floor = timed("(id >> 22n) + epoch", { ids, epoch }, "(it.ids[i] >> 22n) + it.epoch");
+  rows.push({ table: "decode", subject: floor });
 
   for (const length of [1000, 100_000]) {
     const table = `decode of ${length.toLocaleString("en")}`;
@@ -216,48 +179,39 @@ function decodes() {
       const layout = new Layout("discord");
       const name = `polyflake ${build}, layout.decodeAll(ids).timestampsMs`;
       const call = "it.layout.decodeAll(it.many).timestampsMs";
-      const targets = build === "native" ? [{ what: "value", at_most: 3 }] : [];
-      const subject = timed(name, { layout, many }, call, size);
-      rows.push({ table, subject, unit, floor: ["a copy of the array"], targets });
+      rows.push({ table, subject: timed(name, { layout, many }, call, size) });
     }
-    const copy = timed("a copy of the array", many, "it.slice()", size);
-    rows.push({ table, subject: copy, role: "floor", unit });
+    rows.push({ table, subject: timed("a copy of the array", many, "it.slice()", size) });
   }
   return rows;
 }
 
 function texts() {
   const rows = [];
-  const row = { table: "text", unit: "ns per call" };
-  const text = "String(id)";
+  const table = "text";
   for (const [build, snowflake] of Object.entries(snowflakes)) {
-    const targets = build === "native" ? [{ what: "value", at_most: 150 }] : [];
-    const call = (name, it, code, aims) => {
-      const subject = timed(`polyflake ${build}, ${name}`, it, code);
-      rows.push({ ...row, subject, floor: [text], targets: aims });
-    };
+    const call = (name, it, code) =>
+      rows.push({ table, subject: timed(`polyflake ${build}, ${name}`, it, code) });
     const { formatId } = ours.packages[build]();
     const ids = snowflake(ours.WIDE).nextIds(BATCH);
-    call('formatId(id, "base62")', { formatId, ids: [...ids] }, 'it.formatId(it.ids[i], "base62")', targets);
-    call("nextIdString()", snowflake(ours.WIDE), "it.nextIdString()", targets);
-    call('nextIdString("base62")', snowflake(ours.WIDE), 'it.nextIdString("base62")', []);
+    call('formatId(id, "base62")', { formatId, ids: [...ids] }, 'it.formatId(it.ids[i], "base62")');
+    call("nextIdString()", snowflake(ours.WIDE), "it.nextIdString()");
+    call('nextIdString("base62")', snowflake(ours.WIDE), 'it.nextIdString("base62")');
   }
   const ids = Array.from({ length: BATCH }, (_, n) => BigInt(n) * 86_400_007n * 2n ** 22n);
-  rows.push({ ...row, subject: timed(text, ids, "String(it[i])"), role: "floor" });
+  rows.push({ table, subject: timed("String(id)", ids, "String(it[i])") });
   return rows;
 }
 
 function otherCalls() {
   const rows = [];
-  const call = (name, it, text, { targets, ...others } = {}) =>
-    rows.push({ table: "other calls", subject: timed(name, it, text, others), unit: "ns per call", targets });
+  const call = (name, it, text, options) =>
+    rows.push({ table: "other calls", subject: timed(name, it, text, options) });
   for (const [build, snowflake] of Object.entries(snowflakes)) {
     const it = snowflake(ours.WIDE);
     const { one, two } = ours.pairs(build);
-    const alone = `polyflake ${build}, nextId() of one Snowflake`;
-    const targets = build === "native" ? [{ what: "ratio to", subject: alone, at_most: 1.1 }] : [];
-    call(`polyflake ${build}, nextId() of two Snowflakes in turn`, two, "it[i & 1].nextId()", { targets });
-    call(alone, one, "it[i & 1].nextId()");
+    call(`polyflake ${build}, nextId() of two Snowflakes in turn`, two, "it[i & 1].nextId()");
+    call(`polyflake ${build}, nextId() of one Snowflake`, one, "it[i & 1].nextId()");
     call(`polyflake ${build}, tryNextId()`, it, "it.tryNextId()");
     call(`polyflake ${build}, next() of the iterator`, it, "it.next()");
     call(`polyflake ${build}, await nextIdAsync()`, it, "await it.nextIdAsync()", {
@@ -270,7 +224,7 @@ function otherCalls() {
 
 /** The tables of full load: one thread is this one, two are worker threads. */
 async function fullLoads(threads) {
-  const calls = { chunk: 64, perMs: 4096, timeMs: ours.twitterTimeMs, note: "", role: "ours" };
+  const calls = { chunk: 64, perMs: 4096, timeMs: ours.twitterTimeMs };
   const single = { ...calls, bigint: "it.nextId()" };
   const batch = { ...calls, chunk: 1024, fill: "part.set(it.nextIds(part.length))" };
   const subjects = [
@@ -282,10 +236,7 @@ async function fullLoads(threads) {
     const wasm = { name: "polyflake wasm, nextId()", it: ours.wasm("twitter") };
     subjects.push({ ...single, ...wasm });
   }
-  for (const peer of installed) {
-    const note = threads > 1 ? "each thread has its own generator, with the same worker number" : peer.note;
-    subjects.push({ ...peer, note, role: "peer" });
-  }
+  for (const peer of installed) subjects.push({ ...peer });
   const run = threads === 1 ? loadHere() : loadThreads(threads);
   for (const subject of subjects) Object.assign(subject, { percents: [], cpus: [] });
   await interleave(subjects, 1, run);
@@ -300,13 +251,10 @@ async function fullLoads(threads) {
   });
   await run.end?.();
   const words = threads === 1 ? "one thread" : "two threads";
-  for (const { name, role, note, chunk, timeMs, taken, percents, cpus } of subjects) {
-    const row = { subject: name, role, note, checked: check(taken, chunk, timeMs) };
-    const loaded = { unit: "% of capacity", rounds: percents, targets: [{ what: "value", at_least: 99.5 }] };
-    const cpu = { unit: "CPU seconds per second", rounds: cpus };
-    const less = threads === 1 ? [{ what: "ratio", at_most: 0.9 }] : [];
-    result({ ...row, ...loaded, table: `full load, ${words}` });
-    result({ ...row, ...cpu, table: `processor time under full load, ${words}`, targets: less });
+  for (const { name, chunk, timeMs, taken, percents, cpus } of subjects) {
+    const row = { subject: name, checked: check(taken, chunk, timeMs) };
+    result({ ...row, rounds: percents, table: `full load, ${words}` });
+    result({ ...row, rounds: cpus, table: `processor time under full load, ${words}` });
   }
 }
 

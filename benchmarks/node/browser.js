@@ -11,7 +11,6 @@ const OURS = fileURLToPath(new URL("../../bindings-node/dist/browser.mjs", impor
 // What a peer's package needs besides itself in a browser.
 const NEEDS = {
   "nodejs-snowflake": {
-    note: "made for Node: bundled with stand-ins for its modules fs, path and util",
     modules: {
       fs: 'import wasm from "nodejs-snowflake/nodejs_snowflake_bg.wasm"; export const readFileSync = () => wasm;',
       path: 'export const join = (...parts) => parts.join("/");',
@@ -19,7 +18,6 @@ const NEEDS = {
     },
   },
   "flake-idgen": {
-    note: "made for Node: bundled with the package buffer",
     before: 'import { Buffer } from "buffer"; globalThis.Buffer = Buffer;',
   },
 };
@@ -36,13 +34,13 @@ export async function inBrowser(rounds) {
     ]);
     const bundled = [];
     for (const [n, { name }] of peers.entries()) {
-      const { before = "", note = "", modules = {} } = NEEDS[name] ?? {};
+      const { before = "", modules = {} } = NEEDS[name] ?? {};
       const contents = `${before} import * as exported from ${JSON.stringify(name)}; export { exported };`;
       const url = `/${n}.js`;
       try {
         const options = { stdin: { contents, resolveDir: here }, plugins: [standIns(modules)] };
         files.set(url, await bundle(esbuild, options));
-        bundled.push({ name, url, note });
+        bundled.push({ name, url });
       } catch (error) {
         missing.push({ kind: "missing", name, why: `does not bundle: ${cause(error)}` });
       }

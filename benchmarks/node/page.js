@@ -1,7 +1,7 @@
 // Runs on the page: measures ours and the peers that bundle, as in Node.
 
 import { Snowflake } from "polyflake";
-import { clockFloors, WASM_ID, wasmFloors } from "./floors.js";
+import { clockFloors, wasmFloors } from "./floors.js";
 import { checkLoad, load, time, timed } from "./measure.js";
 import { peers } from "./peers.js";
 
@@ -19,18 +19,15 @@ globalThis.bench = async (rounds, bundled) => {
       bigint: "it.nextId()",
       chunk: 64,
       timeMs: (id) => Number(id >> 22n) + TWITTER_EPOCH_MS,
-      role: "ours",
-      floor: [WASM_ID],
-      targets: [{ what: "ratio to", subject: "nodejs-snowflake", at_most: 0.8 }],
     },
   ];
-  for (const { name, url, note } of bundled) {
+  for (const { name, url } of bundled) {
     const peer = peers.find((one) => one.name === name);
     try {
       const { exported } = await import(url);
       const it = peer.make(exported);
       load(name, it, peer)(new BigUint64Array(1), 0, 1); // Fails here if it cannot be made or called.
-      generators.push({ ...peer, it, role: "peer", note: [peer.note, note].filter(Boolean).join("; ") });
+      generators.push({ ...peer, it });
     } catch (error) {
       missing.push({ kind: "missing", name, why: String(error) });
     }
@@ -38,15 +35,11 @@ globalThis.bench = async (rounds, bundled) => {
   const subjects = generators.map(({ name, it, call }) => timed(name, it, call));
   const floors = [...clockFloors(), ...wasmFloors()];
   await time([...subjects, ...floors], rounds);
-  const rows = generators.map(({ name, it, role, note, floor, targets, ...calls }, n) => ({
+  const rows = generators.map(({ name, it, ...calls }, n) => ({
     subject: name,
-    role,
-    note,
-    floor,
-    targets,
     rounds: subjects[n].rounds,
     checked: checkLoad(load(name, it, calls), calls),
   }));
-  const floorRows = floors.map((floor) => ({ subject: floor.name, role: "floor", rounds: floor.rounds }));
+  const floorRows = floors.map((floor) => ({ subject: floor.name, rounds: floor.rounds }));
   return [...missing, ...rows, ...floorRows];
 };

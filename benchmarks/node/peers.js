@@ -18,7 +18,6 @@ export const peers = [
       "timestampFromID, instanceIDFromID": `((it.seen = it.it.constructor.instanceIDFromID(it.ids[i])), it.it.constructor.timestampFromID(it.ids[i], ${EPOCH_MS}))`,
     },
     perMs: 1024,
-    note: "10 sequence bits",
   },
   {
     name: "@sapphire/snowflake",
@@ -30,7 +29,6 @@ export const peers = [
       "timestampFrom(id)": "it.it.timestampFrom(it.ids[i])",
     },
     perMs: 4096,
-    note: "never waits",
   },
   {
     name: "flake-idgen",
@@ -38,14 +36,12 @@ export const peers = [
     call: "it.next()",
     bigint: "it.next().readBigUInt64BE()",
     perMs: 4096,
-    note: "an ID is a Buffer; throws when a millisecond is used up, and is then called again",
   },
   {
     name: "snowflake-uuid",
     make: ({ Worker }) => new Worker(1n, 1n, { epoch: EPOCH_MS }),
     call: "it.nextId()",
     perMs: 4096,
-    note: "",
   },
   {
     name: "simple-flakeid",
@@ -59,7 +55,6 @@ export const peers = [
       }),
     call: "it.NextBigId()",
     perMs: 4091, // It reserves the lowest five.
-    note: "takes ticks ahead of the clock when a millisecond is used up",
   },
 ].map((peer) => ({ bigint: peer.call, decodes: {}, chunk: 64, timeMs, ...peer }));
 

@@ -3,14 +3,12 @@ import { randomUUID } from "node:crypto";
 import { timed } from "./measure.js";
 import { cause } from "./peers.js";
 
-const UNIT = "ns per call";
 const COUNT = 1000;
 
 /** `encode` and `decode` are the code of calls with `it.ids[i]` and `it.texts[i]`. */
 const codecs = [
   {
     name: "sqids",
-    note: "no encryption; IDs of at most 53 bits",
     make: ({ default: Sqids }) => new Sqids(),
     text: (it, id) => it.encode([Number(BigInt.asUintN(53, id))]),
     id: (id) => [Number(BigInt.asUintN(53, id))],
@@ -19,7 +17,6 @@ const codecs = [
   },
   {
     name: "hashids",
-    note: "no encryption",
     make: ({ default: Hashids }) => new Hashids("salt"),
     text: (it, id) => it.encode(id),
     encode: "it.it.encode(it.ids[i])",
@@ -27,8 +24,6 @@ const codecs = [
   },
   {
     name: "uuid",
-    note: "a UUID stored beside the row",
-    comparable: false,
     make: (uuid) => uuid,
     text: (it, id) => it.stringify(bytes(id)),
     id: bytes,
@@ -50,26 +45,23 @@ export async function publicIds({ PublicIds }, missing) {
   const ours = new PublicIds("pfk_10kvEGTqNtUTXFUlMnM4wIa", "order");
   const texts = ours.encodeAll(ids);
   const rows = [];
-  const row = (table, name, it, code, more = {}) =>
-    rows.push({ table: `public ID, ${table}`, subject: timed(name, it, code), unit: UNIT, ...more });
-  const targets = [{ what: "value", at_most: 300 }];
-  row("encode", "polyflake native, encode(id)", { ours, ids }, "it.ours.encode(it.ids[i])", { targets });
-  row("decode", "polyflake native, decode(text)", { ours, texts }, "it.ours.decode(it.texts[i])", {
-    targets,
-  });
-  for (const { name, note, comparable, make, text, id = (id) => id, encode, decode } of codecs) {
+  const row = (table, name, it, code) =>
+    rows.push({ table: `public ID, ${table}`, subject: timed(name, it, code) });
+  row("encode", "polyflake native, encode(id)", { ours, ids }, "it.ours.encode(it.ids[i])");
+  row("decode", "polyflake native, decode(text)", { ours, texts }, "it.ours.decode(it.texts[i])");
+  for (const { name, make, text, id = (id) => id, encode, decode } of codecs) {
     try {
       const it = make(await import(name));
       const given = { it, ids: ids.map(id), texts: ids.map((id) => text(it, id)) };
-      row("encode", `${name}, encode`, given, encode, { role: "peer", note, comparable });
-      row("decode", `${name}, decode`, given, decode, { role: "peer", note, comparable });
+      row("encode", `${name}, encode`, given, encode);
+      row("decode", `${name}, decode`, given, decode);
     } catch (error) {
       missing("Node", { name, why: cause(error) });
     }
   }
   const random = { randomUUID };
-  row("encode", "crypto.randomUUID()", random, "it.randomUUID()", { role: "floor", note: "makes a new one" });
-  row("encode", "String(id)", { ids }, "String(it.ids[i])", { role: "floor" });
-  row("decode", "BigInt(text)", { texts: ids.map(String) }, "BigInt(it.texts[i])", { role: "floor" });
+  row("encode", "crypto.randomUUID()", random, "it.randomUUID()");
+  row("encode", "String(id)", { ids }, "String(it.ids[i])");
+  row("decode", "BigInt(text)", { texts: ids.map(String) }, "BigInt(it.texts[i])");
   return rows;
 }
