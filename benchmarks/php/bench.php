@@ -69,61 +69,15 @@ Core::set($options, 'node', '7', $detail);
 Core::check($ffi->polyflake_snowflake_new($options, $room, $detail), $detail);
 $snowflake = $room[0];
 
-const MADE = 'ns per ID';
-const DECODED = 'ns per decoded ID';
-const CALL = 'ns per call';
-
 /**
  * A row of a table. $take returns the results of a thousand calls as an array, whose keys do not matter.
  *
  * @return array<string, mixed>
  */
-function row(
-    string $table,
-    string $role,
-    string $subject,
-    string $version,
-    string $note,
-    callable $take,
-    string $unit = MADE,
-): array {
-    return [
-        'kind' => 'result',
-        'language' => 'PHP',
-        'table' => $table,
-        'subject' => $subject,
-        'version' => $version,
-        'role' => $role,
-        'unit' => $unit,
-        'rounds' => [],
-        'repeated' => null,
-        'ids' => null,
-        'ahead_ms' => null,
-        'reads_clock' => $role !== 'floor',
-        'note' => $note,
-        'take' => $take,
-    ];
-}
-
-/**
- * A row of ours, with the floor that it is over, and its targets.
- *
- * @param list<array<string, int|float|string>> $targets
- * @return array<string, mixed>
- */
-function ours(
-    string $table,
-    string $subject,
-    string $floor,
-    array $targets,
-    callable $take,
-    string $unit = MADE,
-    string $note = '',
-): array {
-    $manifest = (string) file_get_contents(__DIR__ . '/../../Cargo.toml');
-    $version = preg_match('/^version = "(.+)"/m', $manifest, $match) === 1 ? $match[1] : '';
-    $row = row($table, 'ours', $subject, $version, $note, $take, $unit);
-    return $row + ['floor' => [$floor], 'targets' => $targets];
+function row(string $table, string $subject, callable $take, bool $makesIds = false): array
+{
+    $row = ['kind' => 'result', 'language' => 'PHP', 'table' => $table, 'subject' => $subject, 'rounds' => []];
+    return $row + ['take' => $take, 'makes_ids' => $makesIds];
 }
 
 // Every loop is written out, since a call in between would cost as much as what is measured.
@@ -207,39 +161,25 @@ $decodePublic = static function () use ($orders, $shown): array {
     return $taken;
 };
 
-$class = 'textbook class nextId()';
-$own = 'plain PHP, in benchmarks/php/bench.php';
-$php = 'PHP ' . PHP_VERSION;
 $emptyCall = 'empty FFI call';
-$atMost = static fn (float $limit, string $subject): array =>
-    ['what' => 'ratio to', 'subject' => $subject, 'at_most' => $limit];
-$most500 = [['what' => 'value', 'at_most' => 500]];
-$third = [['what' => 'ratio', 'at_most' => 0.3333]];
 $rows = [
-    ours('one ID', 'Polyflake nextId()', $emptyCall, [$atMost(1.1, $class)], $nextId),
-    ours(
-        'one ID',
-        'Polyflake nextIdString()',
-        $emptyCall,
-        [$atMost(2, 'Polyflake nextId()')],
-        $nextIdString,
-        note: 'a decimal string',
-    ),
-    row('one ID', 'peer', $class, '', $own, $textbookIds),
-    row('one ID', 'floor', 'empty loop', $php, 'as all here, it appends to an array', $emptyLoop),
-    row('one ID', 'floor', 'microtime(true)', $php, '', $readClock),
-    row('one ID', 'floor', $emptyCall, $php, '', $emptyCalls),
-    row('one ID', 'floor', 'FFI call with the arguments of nextId()', $php, '', $callsAsOfNextId),
-    ours('batch of 1,000', 'Polyflake nextIds(1000)', 'empty loop', $third, $nextIds),
-    row('batch of 1,000', 'peer', "$class, in a loop", '', 'no batch call', $textbookIds),
-    row('batch of 1,000', 'floor', 'empty loop', $php, 'appends to an array', $emptyLoop),
-    ours('decode', 'Polyflake decode($id)', $emptyCall, [], $decode, DECODED),
-    row('decode', 'peer', 'textbook class parse($id)', '', $own, $parseTextbook, DECODED),
-    row('decode', 'floor', $emptyCall, $php, '', $emptyCalls, DECODED),
-    ours('public ID, encode', 'Polyflake PublicIds encode($id)', $emptyCall, $most500, $encodePublic, CALL),
-    row('public ID, encode', 'floor', $emptyCall, $php, '', $emptyCalls, CALL),
-    ours('public ID, decode', 'Polyflake PublicIds decode($text)', $emptyCall, $most500, $decodePublic, CALL),
-    row('public ID, decode', 'floor', $emptyCall, $php, '', $emptyCalls, CALL),
+    row('one ID', 'Polyflake nextId()', $nextId, true),
+    row('one ID', 'Polyflake nextIdString()', $nextIdString, true),
+    row('one ID', 'textbook class nextId()', $textbookIds, true),
+    row('one ID', 'empty loop', $emptyLoop),
+    row('one ID', 'microtime(true)', $readClock),
+    row('one ID', $emptyCall, $emptyCalls),
+    row('one ID', 'FFI call with the arguments of nextId()', $callsAsOfNextId),
+    row('batch of 1,000', 'Polyflake nextIds(1000)', $nextIds, true),
+    row('batch of 1,000', 'textbook class nextId(), in a loop', $textbookIds, true),
+    row('batch of 1,000', 'empty loop', $emptyLoop),
+    row('decode', 'Polyflake decode($id)', $decode),
+    row('decode', 'textbook class parse($id)', $parseTextbook),
+    row('decode', $emptyCall, $emptyCalls),
+    row('public ID, encode', 'Polyflake PublicIds encode($id)', $encodePublic),
+    row('public ID, encode', $emptyCall, $emptyCalls),
+    row('public ID, decode', 'Polyflake PublicIds decode($text)', $decodePublic),
+    row('public ID, decode', $emptyCall, $emptyCalls),
 ];
 
 $peer = 'godruoyi/php-snowflake';
@@ -255,7 +195,7 @@ if (is_file(__DIR__ . '/vendor/autoload.php')) {
         }
         return $taken;
     };
-    $rows[] = row('decode', 'peer', "$peer parseId(\$id, true)", $version, '', $parseId, DECODED);
+    $rows[] = row('decode', "$peer parseId(\$id, true)", $parseId);
 } else {
     $why = 'is not installed';
     $missing = ['kind' => 'missing', 'language' => 'PHP', 'subject' => $peer, 'version' => $version, 'why' => $why];
@@ -317,9 +257,9 @@ for ($round = 1; $round <= $rounds; $round++) {
 }
 fwrite(STDERR, "PHP: checking for repeated IDs\n");
 foreach ($rows as $row) {
-    if ($row['role'] !== 'floor' && $row['unit'] === MADE) {
+    if ($row['makes_ids']) {
         $row = array_merge($row, checkIds($row['take']));
     }
-    unset($row['take']);
+    unset($row['take'], $row['makes_ids']);
     echo json_encode($row, JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES), "\n";
 }
