@@ -667,8 +667,8 @@ def test_a_subject_of_the_service_is_what_a_report_reads(bench: ModuleType) -> N
         server.spent += 0.5
         return bench.Run(30_000, 25_000.0, {"p50": 10, "p99": 20, "p99.9": 30})
 
-    ours = bench.Subject("RESP", "polyflake", "1.0.0", "ours", server, run, "INCR")
-    many = bench.Subject("HTTP", "polyflake", "1.0.0", "ours", server, run, is_one_id=False)
+    ours = bench.Subject("RESP", "polyflake snowflake", "", server, run)
+    many = bench.Subject("HTTP", "polyflake snowflake", "", server, run, is_one_id=False)
     for subject in (ours, ours, many):
         subject.measure()
     rate, per_cpu, of_many = (*ours.records(), *many.records())
@@ -682,7 +682,7 @@ def test_a_subject_of_the_service_is_what_a_report_reads(bench: ModuleType) -> N
         report.SERVED,
     ]
     assert [(v.seen, v.reached) for v in report.verdicts(results)] == [
-        ("INCR is missing", False),
+        ("redis-server INCR is missing", False),
         ("60,000", True),
     ]
 

@@ -29,7 +29,6 @@ WRK_S = 2
 HTTP_CONNECTIONS = 50
 # More IDs a second than anyone asks for here: the default layout has 4,096 in a millisecond.
 ROOM = "timestamp:40|worker:4|sequence:20@1735689600000/1ms"
-LEAST_PER_CPU = 20_000
 SECONDS, CPU = "requests per second", "requests per CPU second"
 LONGEST_S = 120
 
@@ -208,13 +207,9 @@ class Subject:
 
     table: str
     name: str
-    version: str
-    role: str
+    version: str  # empty if ours
     server: Server
     run: Callable[[], Run]
-    # Of the target: the row that ours must reach.
-    at_least: str | None = None
-    note: str = ""
     is_one_id: bool = True
     per_second: list[float] = field(default_factory=list)
     per_cpu: list[float] = field(default_factory=list)
@@ -231,31 +226,16 @@ class Subject:
             self.percentiles.setdefault(name, []).append(value)
 
     def records(self) -> list[dict[str, Any]]:
-        is_ours = self.role == "ours"
-        rate = self.record(self.table, self.name, SECONDS, self.per_second)
-        rate["percentiles_us"] = self.percentiles
-        if is_ours and self.at_least:
-            rate["targets"] = [{"what": "ratio to", "subject": self.at_least, "at_least": 1}]
+        rate = self.record(SECONDS, self.per_second) | {"percentiles_us": self.percentiles}
         if not self.is_one_id or not self.per_cpu:
             return [rate]
-        per_cpu = self.record(self.table, self.name, CPU, self.per_cpu)
-        if is_ours:
-            per_cpu["targets"] = [{"what": "value", "at_least": LEAST_PER_CPU}]
-        return [rate, per_cpu]
+        return [rate, self.record(CPU, self.per_cpu)]
 
-    def record(self, table: str, name: str, unit: str, rounds: list[float]) -> dict[str, Any]:
-        return {
-            "kind": "result",
-            "language": "Service",
-            "table": table,
-            "subject": name,
-            "version": self.version,
-            "role": self.role,
-            "unit": unit,
-            "rounds": [round(value, 1) for value in rounds],
-            "reads_clock": True,
-            "note": self.note,
-        }
+    def record(self, unit: str, rounds: list[float]) -> dict[str, Any]:
+        record = {"kind": "result", "language": "Service", "table": self.table}
+        record |= {"subject": self.name, "unit": unit}
+        record |= {"version": self.version} if self.version else {}
+        return record | {"rounds": [round(value, 1) for value in rounds]}
 
 
 def enough(ask: Callable[[int], Run], first: int) -> Callable[[], Run]:
@@ -276,18 +256,17 @@ def subjects(
     """The subjects of each table."""
     redis, redis_port = start_redis(folder, servers)
     service, http, resp_port = start_service(program, folder, servers)
-    ours, theirs = version_of(program, "--version"), version_of("redis-server", "--version")
+    theirs = version_of("redis-server", "--version")
     tables = []
-    peer = "redis-server INCR"
     for connections in (1, 50):
         for pipeline in (1, 16):
             many = "1 connection" if connections == 1 else f"{connections} connections"
             table = f"RESP, {many}" + (f", pipeline of {pipeline}" if pipeline > 1 else "")
             rows = []
-            for name, version, role, server, port, key in (
-                ("polyflake snowflake", ours, "ours", service, resp_port, "snowflake"),
-                ("polyflake counter", ours, "ours", service, resp_port, "orders"),
-                (peer, theirs, "peer", redis, redis_port, "orders"),
+            for name, version, server, port, key in (
+                ("polyflake snowflake", "", service, resp_port, "snowflake"),
+                ("polyflake counter", "", service, resp_port, "orders"),
+                ("redis-server INCR", theirs, redis, redis_port, "orders"),
             ):
 
                 def ask(
@@ -300,7 +279,7 @@ def subjects(
                     return redis_benchmark(port, key, connections, pipeline, count)
 
                 run = enough(ask, 2_000 * connections if pipeline > 1 else 10_000)
-                rows.append(Subject(table, name, version, role, server, run, peer))
+                rows.append(Subject(table, name, version, server, run))
             tables.append(rows)
     for title, n in (("one ID", 1), ("1,000 IDs", 1_000)):
         table = f"HTTP, {title}, {HTTP_CONNECTIONS} connections"
@@ -311,22 +290,13 @@ def subjects(
             body.write_bytes(answer.read())
         beside, address = start_constant(constant, body, servers)
         rows = []
-        for name, version, role, server, where, key, note in (
-            ("polyflake snowflake", ours, "ours", service, http, "snowflake", ""),
-            ("polyflake counter", ours, "ours", service, http, "orders", ""),
-            (
-                *("a constant", "", "peer", beside, address, "snowflake"),
-                f"the {body.stat().st_size:,} bytes of such an answer, from the same stack",
-            ),
+        for name, server, where, key in (
+            ("polyflake snowflake", service, http, "snowflake"),
+            ("polyflake counter", service, http, "orders"),
+            ("a constant", beside, address, "snowflake"),
         ):
             url = f"http://{where}{path.format(key)}"
-            rows.append(
-                Subject(
-                    *(table, name, version, role, server, lambda url=url: wrk(url)),
-                    note=note,
-                    is_one_id=n == 1,
-                )
-            )
+            rows.append(Subject(table, name, "", server, lambda url=url: wrk(url), n == 1))
         tables.append(rows)
     return tables
 
