@@ -41,7 +41,6 @@ UNITS = {
 UNIT_OF: dict[str, str] = CASES.pop("units")
 PERCENTILES = ("p50", "p99", "p99.9")
 ROLES = ("ours", "peer", "floor")
-TARGETS = ("ratio", "ratio to", "value", "over floor")
 
 
 # Reading -----------------------------------------------------------------------------------------
@@ -247,18 +246,6 @@ def check_record(record: Record) -> Record:
     for name, values in given["percentiles_us"].items():
         need(name in PERCENTILES, f"percentiles_us has {name!r}, not {', '.join(PERCENTILES)}")
         need(are_numbers(values), f"percentiles_us: {name} has no number, or other items")
-    floor, targets = given["floor"], given["targets"]
-    need(all(isinstance(name, str) for name in floor), "floor has an item that is not a str")
-    need(not floor + targets or given["role"] in ("", "ours"), "only ours has a floor and targets")
-    for target in targets:
-        need(isinstance(target, dict), "a target is not an object")
-        need(target.get("what") in TARGETS, f"a target's what is not one of {', '.join(TARGETS)}")
-        limits = [target[name] for name in ("at_most", "at_least") if name in target]
-        need(len(limits) == 1 and is_number(limits[0]), "a target needs either at_most or at_least")
-        if target["what"] == "ratio to":
-            need(isinstance(target.get("subject"), str), "the target 'ratio to' has no subject")
-        if target["what"] == "over floor":
-            need(bool(floor), "the target 'over floor' has no floor")
     return record
 
 
@@ -437,19 +424,6 @@ def columns(row: Row, rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def floors_named(rows: Sequence[Row]) -> str:
-    """Which floor "over floor" is over, and of which rows if they have different ones."""
-    over: dict[str, list[str]] = {}
-    for row in rows:
-        if floor_of(row, rows) is not None:
-            over.setdefault(" and ".join(row.floor), []).append(row.subject)
-    named = [
-        floor + (f" ({', '.join(subjects)})" if len(over) > 1 else "")
-        for floor, subjects in over.items()
-    ]
-    return f"Over floor: over {'; '.join(named)}." if named else ""
-
-
 def without_empty_columns(header: Sequence[str], lines: Sequence[Sequence[str]]) -> list[list[str]]:
     """The header and the lines, without the columns in which no line has anything."""
     kept = [n for n in range(len(header)) if any(line[n] for line in lines)]
@@ -502,7 +476,7 @@ MEASURED = """\
 ## How it was measured
 
 All figures come from one run, in which the subjects took turns. `make bench` repeats the run on
-your machine. The quartiles, repeats, floors and notes of every row are in
+your machine. The quartiles and repeats of every call are in
 [{file}](https://github.com/polyflake/polyflake/blob/main/benchmarks/results/{file}); this is [how
 the benchmarks measure](https://github.com/polyflake/polyflake/blob/main/benchmarks/README.md#how-it-measures).
 """
@@ -693,7 +667,7 @@ def terminal(results: Results) -> str:
     lines = []
     for language in results.languages:
         for (table, unit), rows in results.tables(language).items():
-            lines += ["", f"{language}: {table}, in {unit}. {floors_named(rows)}".rstrip()]
+            lines += ["", f"{language}: {table}, in {unit}"]
             marks = {"ours": "* ", "peer": "  ", "floor": "  floor: "}
             cells = [[marks[row.role] + row.subject, *columns(row, rows)] for row in rows]
             cells = without_empty_columns(["", *COLUMNS], cells)

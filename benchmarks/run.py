@@ -31,6 +31,7 @@ from report import (
     RESULTS,
     Record,
     check_record,
+    pinned,
     results_of,
     save,
     terminal,
@@ -101,14 +102,16 @@ def need(program: str, package: str) -> None:
         subprocess.run([ROOT / "tools" / "need", program, package], stdout=sys.stderr, check=False)
 
 
-def missing(language: str, subject: str, version: str, why: str) -> Record:
-    return {
-        "kind": "missing",
-        "language": language,
-        "subject": subject,
-        "version": version,
-        "why": why,
-    }
+def missing(language: str, subject: str, why: str) -> Record:
+    version = pinned(language).get(subject, "")
+    named = {"kind": "missing", "language": language, "subject": subject}
+    return named | {"version": version, "why": why}
+
+
+def all_missing(language: str, why: str) -> list[Record]:
+    """Every peer that the language's lock file pins."""
+    names = [name for name in CASES[language]["rows"] if not name.lower().startswith("polyflake")]
+    return [missing(language, name, why) for name in names if name in pinned(language)]
 
 
 Program = list[str | Path]
@@ -120,36 +123,31 @@ Prepared = tuple[Program, list[Record]]
 
 
 def rust() -> Prepared:
-    folder = SUITE / "rust"
+    folder, target = SUITE / "rust", WORK / "rust"
     manifest = tomllib.loads((folder / "Cargo.toml").read_text())
-    locked = tomllib.loads((folder / "Cargo.lock").read_text())["package"]
-    versions = {package["name"]: package["version"] for package in locked}
-    features = manifest["features"]
-    chosen = features["default"]
-    peers = [feature for feature in chosen if features.get(feature) == [f"dep:{feature}"]]
-    target = WORK / "rust"
 
     def build(*options: str) -> None:
         cargo = ("cargo", "build", "--release", "--locked", "--quiet", *options)
         command(*cargo, folder=folder, CARGO_TARGET_DIR=str(target))
+
+    def build_with(peers: list[str]) -> None:
+        build("--no-default-features", "--features", ",".join(peers))
 
     records = []
     try:
         build()
     except CommandFailed as problem:
         say(f"Rust: does not build with all peers ({problem}); looking for those that do")
-        kept = [feature for feature in chosen if feature not in peers]
+        kept: list[str] = []
         # If ours does not build without peers, that is an error.
-        build("--no-default-features", "--features", ",".join(kept))
-        for peer in peers:
+        build_with(kept)
+        for peer in manifest["features"]["default"]:
             try:
-                build("--no-default-features", "--features", ",".join([*kept, peer]))
+                build_with([*kept, peer])
                 kept.append(peer)
             except CommandFailed as why:
-                records.append(
-                    missing("Rust", peer, versions.get(peer, ""), f"does not build: {why}")
-                )
-        build("--no-default-features", "--features", ",".join(kept))
+                records.append(missing("Rust", peer, f"does not build: {why}"))
+        build_with(kept)
     return [target / "release" / manifest["package"]["name"]], records
 
 
@@ -170,14 +168,12 @@ def python() -> Prepared:
     interpreter = environment(WORK / "python")
     pip(interpreter, "--no-deps", "--force-reinstall", str(wheels[-1]))
     records = []
-    for line in (SUITE / "python" / "requirements.txt").read_text().splitlines():
-        requirement = line.partition("#")[0].strip()
-        if requirement:
-            try:
-                pip(interpreter, requirement)
-            except CommandFailed as problem:
-                subject, _, version = requirement.partition("==")
-                records.append(missing("Python", subject, version, f"does not install: {problem}"))
+    for requirement in (SUITE / "python" / "requirements.txt").read_text().split():
+        try:
+            pip(interpreter, requirement)
+        except CommandFailed as problem:
+            subject = requirement.partition("==")[0]
+            records.append(missing("Python", subject, f"does not install: {problem}"))
     return [interpreter, SUITE / "python" / "bench.py"], records
 
 
@@ -202,9 +198,7 @@ def node() -> Prepared:
     try:
         command("npm", "ci", "--no-audit", "--no-fund", folder=folder)
     except CommandFailed as problem:
-        package = json.loads((folder / "package.json").read_text())
-        for name, version in package.get("dependencies", {}).items():
-            records.append(missing("Node", name, version, f"npm ci: {problem}"))
+        records = all_missing("Node", f"npm ci: {problem}")
     return ["node", folder / "bench.js"], records
 
 
@@ -242,8 +236,7 @@ def php() -> Prepared:
     try:
         command("composer", "install", "--no-interaction", folder=folder)
     except CommandFailed as problem:
-        for name, version in json.loads((folder / "composer.json").read_text())["require"].items():
-            records.append(missing("PHP", name, version, f"does not install: {problem}"))
+        records = all_missing("PHP", f"does not install: {problem}")
     return ["php", folder / "bench.php"], records
 
 
@@ -266,10 +259,7 @@ def counters() -> Prepared:
     try:
         return [*program, "--java", cosid()], []
     except CommandFailed as problem:
-        pom = (SUITE / "java" / "pom.xml").read_text()
-        found = re.search(r"<artifactId>cosid-.*\s*<version>(.*)</version>", pom)
-        why = f"does not build: {problem}"
-        return program, [missing("Counters", "CosId", found[1] if found else "", why)]
+        return program, [missing("Counters", "CosId", f"does not build: {problem}")]
 
 
 def java() -> Prepared:

@@ -1,5 +1,7 @@
 //! Polyflake's calls.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use polyflake::{Layout, Options, Snowflake};
 
 use crate::measure::{BATCH, Batches};
@@ -47,18 +49,12 @@ pub fn add(suite: &mut Suite) {
         move || next_id(&ids)
     });
 
-    #[cfg(feature = "local")]
-    {
-        use std::sync::atomic::{AtomicU64, Ordering};
-
-        let local = About::of("polyflake LocalSnowflake");
-        suite.owned(&local, || {
-            // A new node each time: a single owner shares its cursor with nobody.
-            static NODE: AtomicU64 = AtomicU64::new(7);
-            let mut ids = on_node(NODE.fetch_add(1, Ordering::Relaxed)).into_local();
-            move || ids.next_id().expect("an ID within the longest wait")
-        });
-    }
+    suite.owned(&About::of("polyflake LocalSnowflake"), || {
+        // A new node each time: a single owner shares its cursor with nobody.
+        static NODE: AtomicU64 = AtomicU64::new(7);
+        let mut ids = on_node(NODE.fetch_add(1, Ordering::Relaxed)).into_local();
+        move || ids.next_id().expect("an ID within the longest wait")
+    });
 
     // A tick has at least 3,072 with `spread`.
     let few = Batches { burst: 3, bursts: 40 };
