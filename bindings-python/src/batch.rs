@@ -10,13 +10,18 @@ use crate::wait::{Raised, ReleasesGil};
 /// The number of IDs issued before other threads get the GIL. This takes about 20 us.
 const PART: usize = 16 * 1024;
 
+/// Checks the `n` of a batch.
+pub(crate) fn size(n: &Bound<'_, PyAny>) -> PyResult<usize> {
+    polyflake::batch_size(convert::number(n, "n")?).or_raise()
+}
+
 /// Returns a list of `n` IDs. `fill_part` fills the part passed to it.
 pub(crate) fn list(
     py: Python<'_>,
     n: &Bound<'_, PyAny>,
     mut fill_part: impl FnMut(&mut [u64], &mut ReleasesGil<'_>) -> Result<(), Raised>,
 ) -> PyResult<Vec<u64>> {
-    let mut ids = vec![0; polyflake::batch_size(convert::number(n, "n")?).or_raise()?];
+    let mut ids = vec![0; size(n)?];
     fill_slice(py, &mut ids, &mut fill_part)?;
     Ok(ids)
 }

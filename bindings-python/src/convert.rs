@@ -56,6 +56,12 @@ pub(crate) fn text<'a>(value: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<
     }
 }
 
+/// Converts the name of a counter or of sequences. A name that UTF-8 cannot encode is rejected, because several of them
+/// would become the same text for the core.
+pub(crate) fn name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+    value.cast::<PyString>().map_err(|_| wrong_type(value, "name", "a str"))?.to_str()
+}
+
 /// Converts a `str` or an `os.PathLike`.
 pub(crate) fn path(value: &Bound<'_, PyAny>, what: &str) -> PyResult<PathBuf> {
     value.extract().map_err(|raised: PyErr| {

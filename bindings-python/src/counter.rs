@@ -57,9 +57,7 @@ impl PyCounter {
         step: Option<&Bound<'_, PyAny>>,
         max_wait_ms: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        // Names that UTF-8 cannot encode are rejected, because several of them would become the same text for the core.
-        let name = name.cast::<PyString>().map_err(|_| convert::wrong_type(name, "name", "a str"))?;
-        let mut options = CounterOptions::new(name.to_str()?);
+        let mut options = CounterOptions::new(convert::name(name)?);
         for address in addresses(store)? {
             options = options.store(&convert::text(&address, "an address of store")?);
         }
@@ -127,7 +125,7 @@ impl PyCounter {
     ///         consecutive.
     ///     PolyflakeError: for the same reasons as next_id.
     fn next_block<'py>(&self, py: Python<'py>, n: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let count = polyflake::batch_size(convert::number(n, "n")?).or_raise()?;
+        let count = batch::size(n)?;
         let first = self.0.next_block_with(count, &mut ReleasesGil::new(py))?;
         range(py, first, count as u64)
     }
@@ -195,13 +193,13 @@ impl PyCounter {
     }
 
     fn _next_ids_now(&self, n: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
-        let mut numbers = vec![0; polyflake::batch_size(convert::number(n, "n")?).or_raise()?];
+        let mut numbers = vec![0; batch::size(n)?];
         self.0.try_fill(&mut numbers).or_raise()?;
         Ok(numbers)
     }
 
     fn _next_ids_later(slf: Py<Self>, py: Python<'_>, ticket: u64, n: &Bound<'_, PyAny>) -> PyResult<Waiter> {
-        let count = polyflake::batch_size(convert::number(n, "n")?).or_raise()?;
+        let count = batch::size(n)?;
         let call = async move {
             let mut numbers = vec![0; count];
             slf.get().0.fill_async(&mut numbers).await?;
@@ -216,7 +214,7 @@ impl PyCounter {
         ticket: u64,
         n: &Bound<'_, PyAny>,
     ) -> PyResult<Waiter> {
-        let count = polyflake::batch_size(convert::number(n, "n")?).or_raise()? as u64;
+        let count = batch::size(n)? as u64;
         let call = async move { slf.get().0.next_block_async(count).await };
         awaited::begin(py, ticket, call, move |py, first| Ok(range(py, first, count)?.unbind()))
     }

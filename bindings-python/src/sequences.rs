@@ -63,9 +63,7 @@ impl PySequences {
         max_keys: Option<&Bound<'_, PyAny>>,
         max_wait_ms: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        // Names that UTF-8 cannot encode are rejected, because several of them would become the same text for the core.
-        let name = name.cast::<PyString>().map_err(|_| convert::wrong_type(name, "name", "a str"))?;
-        let mut options = SequencesOptions::new(name.to_str()?).store(&convert::text(store, "store")?);
+        let mut options = SequencesOptions::new(convert::name(name)?).store(&convert::text(store, "store")?);
         if let Some(sections) = sections {
             options = options.sections(convert::number(sections, "sections")?);
         }
