@@ -2,6 +2,7 @@
 
 test-from-clone: $(VENV)/ready # from a clone to a first ID, in each language
 	@tools/need node nodejs npm npm php php-cli pkg-config pkg-config
+	@tools/need gradle gradle || true # without it, its test is skipped
 	$(PYTEST) tests/test_from_clone.py
 
 test-store-builds: $(VENV)/ready tools-ready # the bindings with one store, and with none

@@ -1,6 +1,8 @@
 """From a clone to a first ID: `make LANGUAGE`, and the printed lines, in an empty project."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -97,16 +99,144 @@ class Program {
 """
 
 
-def test_java(tmp_path: Path) -> None:
+def jdk() -> str:
+    """The home of a JDK that fits."""
     found = subprocess.run(
         ROOT / "bindings-c/java/jdk", stdout=subprocess.PIPE, text=True, check=False
     )
     if found.returncode != 0:
         pytest.skip("there is no JDK of Java 22 or later")
+    return found.stdout.strip()
+
+
+def test_java(tmp_path: Path) -> None:
+    home = jdk()
     (tmp_path / "Program.java").write_text(JAVA)
     command = printed("java").split("without Maven: ")[1].strip()
     # The jar contains the library.
-    assert is_id(run(f"unset LD_LIBRARY_PATH; {found.stdout.strip()}/bin/{command}", tmp_path))
+    assert is_id(run(f"unset LD_LIBRARY_PATH; {home}/bin/{command}", tmp_path))
+
+
+POM = """
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>com.example</groupId>
+  <artifactId>app</artifactId>
+  <version>1</version>
+  <properties>
+    <maven.compiler.source>22</maven.compiler.source>
+    <maven.compiler.target>22</maven.compiler.target>
+    <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding>
+  </properties>
+  <dependencies>
+    DEPENDENCIES
+  </dependencies>
+  <build>
+    BUILD
+  </build>
+</project>
+"""
+
+KOTLIN = "2.3.21"
+KOTLIN_STDLIB = f"""
+    <dependency>
+      <groupId>org.jetbrains.kotlin</groupId>
+      <artifactId>kotlin-stdlib</artifactId>
+      <version>{KOTLIN}</version>
+    </dependency>
+"""
+KOTLIN_BUILD = f"""
+    <sourceDirectory>src/main/kotlin</sourceDirectory>
+    <plugins>
+      <plugin>
+        <groupId>org.jetbrains.kotlin</groupId>
+        <artifactId>kotlin-maven-plugin</artifactId>
+        <version>{KOTLIN}</version>
+        <executions>
+          <execution>
+            <phase>compile</phase>
+            <goals><goal>compile</goal></goals>
+          </execution>
+        </executions>
+      </plugin>
+    </plugins>
+"""
+
+
+def sample(language: str) -> str:
+    """The README's program."""
+    readme = (ROOT / "bindings-c/java/README.md").read_text()
+    blocks = re.findall(rf"^```{language}\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
+    return next(block for block in blocks if re.search("void main|fun main", block))
+
+
+def check_output(said: str, code: str) -> None:
+    """The last lines must be those in the comments of the print statements."""
+    wanted = re.findall(r"print(?:ln)?\(.*\);? // (.*)$", code, re.MULTILINE)
+    assert len(wanted) >= 2
+    assert said.splitlines()[-len(wanted) :] == wanted
+
+
+@pytest.mark.parametrize("language", ["java", "kotlin"])
+def test_maven(tmp_path: Path, language: str) -> None:
+    """An empty project with the README's dependency, and a local repository without others."""
+    home = jdk()
+    readme = (ROOT / "bindings-c/java/README.md").read_text()
+    found = re.search(r"^<dependency>.*?</dependency>$", readme, re.DOTALL | re.MULTILINE)
+    assert found is not None
+    is_kotlin = language == "kotlin"
+    pom = POM.replace("DEPENDENCIES", found[0] + (KOTLIN_STDLIB if is_kotlin else ""))
+    (tmp_path / "pom.xml").write_text(pom.replace("BUILD", KOTLIN_BUILD if is_kotlin else ""))
+    source = tmp_path / f"src/main/{language}"
+    source.mkdir(parents=True)
+    code = sample(language)
+    (source / ("Program.kt" if is_kotlin else "QuickStart.java")).write_text(code)
+    (tmp_path / ".mvn").mkdir()
+    (tmp_path / ".mvn/maven.config").write_text(f"-B\n-q\n-Dmaven.repo.local={tmp_path}/maven\n")
+    install = printed("java").splitlines()[0]
+    run(f"export JAVA_HOME={home}; {install}; mvn compile", tmp_path)
+    jars = sorted(tmp_path.glob("maven/io/polyflake/**/*.jar"))
+    jars += sorted(tmp_path.glob(f"maven/**/kotlin-stdlib-{KOTLIN}.jar"))
+    path = ":".join(["target/classes", *map(str, jars)])
+    java = f"{home}/bin/java --enable-native-access=ALL-UNNAMED -cp {path}"
+    main = "ProgramKt" if is_kotlin else "QuickStart"
+    check_output(run(f"unset LD_LIBRARY_PATH; {java} {main}", tmp_path), code)
+
+
+# Debian's Gradle is too old to run on a JDK that fits, but it can call the programs of one.
+GRADLE = """
+apply plugin: 'application'
+if (project.hasProperty('mainClassName')) {
+    mainClassName = 'QuickStart'
+} else {
+    application.mainClass = 'QuickStart'
+}
+repositories { mavenLocal() }
+dependencies { DEPENDENCY }
+compileJava.options.fork = true
+compileJava.options.forkOptions.executable = "$jdk/bin/javac"
+run.executable = "$jdk/bin/java"
+applicationDefaultJvmArgs = ['--enable-native-access=ALL-UNNAMED']
+"""
+
+
+def test_gradle(tmp_path: Path) -> None:
+    home = jdk()
+    if shutil.which("gradle") is None:
+        pytest.skip("there is no Gradle")
+    readme = (ROOT / "bindings-c/java/README.md").read_text()
+    found = re.search(r"^implementation\(.*\)$", readme, re.MULTILINE)
+    assert found is not None
+    (tmp_path / "build.gradle").write_text(GRADLE.replace("DEPENDENCY", found[0]))
+    (tmp_path / "settings.gradle").write_text("rootProject.name = 'app'\n")
+    source = tmp_path / "src/main/java"
+    source.mkdir(parents=True)
+    code = sample("java")
+    (source / "QuickStart.java").write_text(code)
+    local = f"-Dmaven.repo.local={tmp_path}/maven"
+    run(f"JAVA_HOME={home} {printed('java').splitlines()[0]} -B -q {local}", tmp_path)
+    gradle = f"gradle --offline -q -Pjdk={home} {local} run"
+    check_output(run(f"unset LD_LIBRARY_PATH JAVA_HOME; {gradle}", tmp_path), code)
 
 
 RUST = """
