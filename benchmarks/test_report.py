@@ -426,6 +426,15 @@ def test_a_run_replaces_only_the_results_and_charts_of_its_document(tmp_path: Pa
     )
 
 
+def test_results_keep_the_versions_of_their_run(tmp_path: Path) -> None:
+    line = {
+        name: value for name, value in result("ferroid next_id", 5).items() if name != "version"
+    }
+    report.save([RUN, line], tmp_path)
+    saved = json.loads((tmp_path / "intel-xeon.jsonl").read_text().splitlines()[1])
+    assert saved["version"] == report.pinned("Rust")["ferroid"]
+
+
 def test_results_are_saved_without_the_rounds(tmp_path: Path) -> None:
     report.save([RUN, served("polyflake", 5, "ours")], tmp_path)
     saved = report.read_results(tmp_path / "intel-xeon-service.jsonl")
