@@ -31,10 +31,6 @@ public final class Main {
 
     private record Row(String table, String method, Subject<?> subject, int threads, boolean isVirtual,
             List<Double> rounds) {
-        String unit() {
-            return method.equals("ids") ? "ns per ID" : "ns per decoded ID";
-        }
-
         void measure(int rounds) throws RunnerException {
             var options = new OptionsBuilder()
                     .include("Measured\\." + method + "$")
@@ -58,29 +54,15 @@ public final class Main {
         }
 
         void print() throws Exception {
-            String check = "\"repeated\":null,\"ids\":null,\"ahead_ms\":null";
-            if (subject.layout() != null) {
-                check = check(this);
-            }
-            String target = "";
-            if (subject.role().equals(Subjects.OURS) && method.equals("decoded")) {
-                target = TARGET.formatted(Subjects.SHIFTS, "1");
-            } else if (subject.role().equals(Subjects.OURS) && table.equals(ONE)) {
-                target = TARGET.formatted(Subjects.CALL, "0.6");
-            }
-            OUT.println(RESULT.formatted(table, subject.name(), version(subject), subject.role(), unit(), rounds, check,
-                    subject.readsClock(), subject.isComparable(), subject.note(), target));
+            String check = subject.layout() != null ? check(this) : "";
+            OUT.println(RESULT.formatted(table, subject.name(), version(subject), rounds, check));
         }
     }
 
     private static final String RESULT = """
-            {"kind":"result","language":"Java","table":"%s","subject":"%s","version":"%s","role":"%s","unit":"%s",\
-            "rounds":%s,%s,"reads_clock":%b,"comparable":%b,"note":"%s"%s}""";
-    private static final String TARGET = """
-            ,"floor":["%s"],"targets":[{"what":"ratio","at_most":%s}]""";
+            {"kind":"result","language":"Java","table":"%s","subject":"%s","version":"%s","rounds":%s%s}""";
     private static final String MISSING = """
             {"kind":"missing","language":"Java","subject":"%s","version":"%s","why":"%s"}""";
-    private static final String ONE = "one ID";
 
     /** Prints only the results: JMH prints its JVMs' warnings to System.out, which is silenced. */
     private static final PrintStream OUT = System.out;
@@ -93,12 +75,12 @@ public final class Main {
         int rounds = args.length == 2 && args[0].equals("--rounds") ? Integer.parseInt(args[1]) : 9;
         List<Row> rows = new ArrayList<>();
         for (var subject : Subjects.GENERATORS) {
-            rows.add(new Row(ONE, "ids", subject, 1, false, new ArrayList<>()));
+            rows.add(new Row("one ID", "ids", subject, 1, false, new ArrayList<>()));
         }
         for (boolean isVirtual : List.of(false, true)) {
             String table = isVirtual ? "two virtual threads, one generator" : "two threads, one generator";
             for (var subject : Subjects.GENERATORS) {
-                if (!subject.role().equals(Subjects.FLOOR)) {
+                if (!subject.isFloor()) {
                     rows.add(new Row(table, "ids", subject, 2, isVirtual, new ArrayList<>()));
                 }
             }
@@ -157,7 +139,7 @@ public final class Main {
             thread.join();
         }
         long different = Arrays.stream(taken).distinct().count();
-        return "\"repeated\":%d,\"ids\":%d,\"ahead_ms\":%d".formatted(CHECKED - different, CHECKED, ahead.get());
+        return ",\"repeated\":%d,\"ids\":%d,\"ahead_ms\":%d".formatted(CHECKED - different, CHECKED, ahead.get());
     }
 
     /** Reads the version from the name of the package's jar. */

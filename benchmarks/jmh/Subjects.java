@@ -28,117 +28,97 @@ import org.apache.shardingsphere.infra.algorithm.keygen.snowflake.SnowflakeKeyGe
 
 /** The generators and decoders to measure. */
 final class Subjects {
-    static final String OURS = "ours";
-    static final String PEER = "peer";
-    static final String FLOOR = "floor";
-    static final String CALL = "critical downcall of a constant";
-    static final String SHIFTS = "shifts and masks of a constant layout";
-
     /**
      * @param origin a class of the package, for its version
      * @param layout the IDs' layout; null if they have no timestamp, or if the subject creates no IDs
      */
-    record Subject<T>(String role, String name, Class<?> origin, String layout, boolean readsClock,
-            boolean isComparable, String note, Callable<T> create) {
-        Subject(String role, String name, Class<?> origin, String layout, String note, Callable<T> create) {
-            this(role, name, origin, layout, true, true, note, create);
+    record Subject<T>(String name, Class<?> origin, String layout, boolean isFloor, Callable<T> create) {
+        Subject(String name, Class<?> origin, String layout, Callable<T> create) {
+            this(name, origin, layout, false, create);
         }
 
-        static <T> Subject<T> floor(String name, String note, Callable<T> create) {
-            return new Subject<>(FLOOR, name, null, null, false, true, note, create);
+        static <T> Subject<T> floor(String name, Callable<T> create) {
+            return new Subject<>(name, null, null, true, create);
         }
     }
 
     private record Parts(long time, long datacenter, long worker, long sequence) {}
 
-    private static final String AHEAD = "runs ahead of the clock rather than wait";
-
     static final List<Subject<LongSupplier>> GENERATORS = List.of(
             polyflake("polyflake nextId", "twitter"),
             polyflake("polyflake nextId, 22-bit sequence", "timestamp:40|worker:1|sequence:22@1735689600000/1ms"),
-            new Subject<>(PEER, "CosId MillisecondSnowflakeId", MillisecondSnowflakeId.class, "cosid", "", () -> {
+            new Subject<>("CosId MillisecondSnowflakeId", MillisecondSnowflakeId.class, "cosid", () -> {
                 var ids = new MillisecondSnowflakeId(1);
                 return ids::generate;
             }),
-            new Subject<>(PEER, "Hutool Snowflake", Snowflake.class, "twitter", "", () -> {
+            new Subject<>("Hutool Snowflake", Snowflake.class, "twitter", () -> {
                 var ids = new Snowflake(1, 1);
                 return ids::nextId;
             }),
-            new Subject<>(PEER, "yitter DefaultIdGenerator", DefaultIdGenerator.class,
-                    "timestamp:41|worker:10|sequence:12@1582136402000/1ms", "set to 12 sequence bits; " + AHEAD, () -> {
+            new Subject<>("yitter DefaultIdGenerator", DefaultIdGenerator.class,
+                    "timestamp:41|worker:10|sequence:12@1582136402000/1ms", () -> {
                         var options = new IdGeneratorOptions((short) 1);
                         options.WorkerIdBitLength = 10;
                         options.SeqBitLength = 12;
                         var ids = new DefaultIdGenerator(options);
                         return ids::newLong;
                     }),
-            new Subject<>(PEER, "Leaf SnowflakeIDGenImpl", SnowflakeIDGenImpl.class, "leaf",
-                    "from the fork com.tencent.devops.leaf, with a worker that does not come from ZooKeeper", () -> {
-                        var ids = new SnowflakeIDGenImpl("", 0);
-                        return () -> ids.get("").getId();
-                    }),
-            new Subject<>(PEER, "UidGenerator DefaultUidGenerator", DefaultUidGenerator.class,
-                    "timestamp:31|worker:7|sequence:25@1463673600000/1s",
-                    "from the fork com.xfvape.uid; set to 25 sequence bits per second", () -> {
+            new Subject<>("Leaf SnowflakeIDGenImpl", SnowflakeIDGenImpl.class, "leaf", () -> {
+                var ids = new SnowflakeIDGenImpl("", 0);
+                return () -> ids.get("").getId();
+            }),
+            new Subject<>("UidGenerator DefaultUidGenerator", DefaultUidGenerator.class,
+                    "timestamp:31|worker:7|sequence:25@1463673600000/1s", () -> {
                         var ids = baidu(new DefaultUidGenerator(), 7, 25);
                         return ids::getUID;
                     }),
-            new Subject<>(PEER, "UidGenerator CachedUidGenerator", CachedUidGenerator.class,
-                    "timestamp:31|worker:16|sequence:16@1463673600000/1s", false, true,
-                    "from the fork com.xfvape.uid; set to 16 sequence bits per second; other threads make its IDs"
-                            + " ahead of the clock",
-                    () -> {
+            new Subject<>("UidGenerator CachedUidGenerator", CachedUidGenerator.class,
+                    "timestamp:31|worker:16|sequence:16@1463673600000/1s", () -> {
                         var ids = baidu(new CachedUidGenerator(), 16, 16);
                         return ids::getUID;
                     }),
-            new Subject<>(PEER, "tsid-creator TsidFactory", TsidFactory.class,
-                    "timestamp:42|node:10|sequence:12@1577836800000/1ms", "", () -> {
+            new Subject<>("tsid-creator TsidFactory", TsidFactory.class,
+                    "timestamp:42|node:10|sequence:12@1577836800000/1ms", () -> {
                         var ids = TsidFactory.newInstance1024(1);
                         return () -> ids.create().toLong();
                     }),
-            new Subject<>(PEER, "ShardingSphere SnowflakeKeyGenerateAlgorithm", SnowflakeKeyGenerateAlgorithm.class,
-                    "timestamp:41|worker:10|sequence:12@1477958400000/1ms", "returns a collection of one ID", () -> {
+            new Subject<>("ShardingSphere SnowflakeKeyGenerateAlgorithm", SnowflakeKeyGenerateAlgorithm.class,
+                    "timestamp:41|worker:10|sequence:12@1477958400000/1ms", () -> {
                         var ids = new SnowflakeKeyGenerateAlgorithm();
                         ids.init(new Properties());
                         return () -> (long) ids.generateKeys(null, 1).iterator().next();
                     }),
-            new Subject<>(PEER, "MyBatis-Plus Sequence", Sequence.class, "twitter", false, true,
-                    "its time is what another thread stored last", () -> {
-                        var ids = new Sequence(1, 1);
-                        return ids::nextId;
-                    }),
-            new Subject<>(PEER, "UUID.randomUUID()", null, null, false, false, "128 bits, without a time",
-                    () -> () -> UUID.randomUUID().getLeastSignificantBits()),
-            Subject.floor(CALL, "polyflake_abi_version", Subjects::constantCall),
-            Subject.floor("System.currentTimeMillis()", "", () -> System::currentTimeMillis),
-            Subject.floor("System.nanoTime()", "", () -> System::nanoTime));
+            new Subject<>("MyBatis-Plus Sequence", Sequence.class, "twitter", () -> {
+                var ids = new Sequence(1, 1);
+                return ids::nextId;
+            }),
+            new Subject<>("UUID.randomUUID()", null, null, () -> () -> UUID.randomUUID().getLeastSignificantBits()),
+            Subject.floor("critical downcall of a constant", Subjects::constantCall),
+            Subject.floor("System.currentTimeMillis()", () -> System::currentTimeMillis),
+            Subject.floor("System.nanoTime()", () -> System::nanoTime));
 
     static final List<Subject<LongFunction<Object>>> DECODERS = List.of(
-            new Subject<>(OURS, "polyflake Layout.decode", Layout.class, null, "", () -> {
+            new Subject<>("polyflake Layout.decode", Layout.class, null, () -> {
                 var layout = Layout.of("twitter");
                 return layout::decode;
             }),
-            new Subject<>(PEER, "CosId MillisecondSnowflakeIdStateParser", MillisecondSnowflakeId.class, null,
-                    "time, machine and sequence, and a text of them", () -> {
-                        var parser = MillisecondSnowflakeIdStateParser.of(new MillisecondSnowflakeId(1));
-                        return parser::parse;
-                    }),
-            new Subject<>(PEER, "UidGenerator parseUID", DefaultUidGenerator.class, null,
-                    "from the fork com.xfvape.uid; returns a text of JSON", () -> {
-                        var ids = baidu(new DefaultUidGenerator(), 7, 25);
-                        return ids::parseUID;
-                    }),
-            new Subject<>(PEER, "Hutool Snowflake", Snowflake.class, null, true, false,
-                    "three calls for the time, the worker and the datacenter, as numbers; not the sequence", () -> {
-                        var ids = new Snowflake(1, 1);
-                        return id -> new Parts(
-                                ids.getGenerateDateTime(id), ids.getDataCenterId(id), ids.getWorkerId(id), 0);
-                    }),
-            new Subject<>(PEER, "tsid-creator Tsid.getInstant", Tsid.class, null, true, false, "only the time",
-                    () -> id -> Tsid.from(id).getInstant()),
-            new Subject<>(PEER, "MyBatis-Plus Sequence.parseIdTimestamp", Sequence.class, null, true, false,
-                    "only the time, as a number", () -> Sequence::parseIdTimestamp),
-            Subject.floor(SHIFTS, "a record of four numbers",
+            new Subject<>("CosId MillisecondSnowflakeIdStateParser", MillisecondSnowflakeId.class, null, () -> {
+                var parser = MillisecondSnowflakeIdStateParser.of(new MillisecondSnowflakeId(1));
+                return parser::parse;
+            }),
+            new Subject<>("UidGenerator parseUID", DefaultUidGenerator.class, null, () -> {
+                var ids = baidu(new DefaultUidGenerator(), 7, 25);
+                return ids::parseUID;
+            }),
+            new Subject<>("Hutool Snowflake, three calls", Snowflake.class, null, () -> {
+                var ids = new Snowflake(1, 1);
+                return id -> new Parts(
+                        ids.getGenerateDateTime(id), ids.getDataCenterId(id), ids.getWorkerId(id), 0);
+            }),
+            new Subject<>("tsid-creator Tsid.getInstant", Tsid.class, null, () -> id -> Tsid.from(id).getInstant()),
+            new Subject<>("MyBatis-Plus Sequence.parseIdTimestamp", Sequence.class, null,
+                    () -> Sequence::parseIdTimestamp),
+            Subject.floor("shifts and masks of a constant layout",
                     () -> id -> new Parts((id >>> 22) + 1288834974657L, id >>> 17 & 31, id >>> 12 & 31, id & 4095)));
 
     static Subject<LongSupplier> generator(String name) {
@@ -150,7 +130,7 @@ final class Subjects {
     }
 
     private static Subject<LongSupplier> polyflake(String name, String layout) {
-        return new Subject<>(OURS, name, Layout.class, layout, "", () -> {
+        return new Subject<>(name, Layout.class, layout, () -> {
             var ids = io.polyflake.Snowflake.builder().layout(layout).node(1).build();
             return ids::nextId;
         });
