@@ -7,13 +7,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::measure::{BATCH, Batches, FLOOR, FLOOR_OF_BATCHES, FLUSH, KEYS_IN_HAND, One, Random, Threads};
-use crate::suite::{BATCHES, ETCD, FEW, KEYS, MANY, MARIADB, ONE, POSTGRES, REDIS, Role, SQLITE, Suite, TWO};
+use crate::suite::{BATCHES, ETCD, FEW, KEYS, MANY, MARIADB, ONE, POSTGRES, REDIS, SQLITE, Suite, TWO};
 
 /// What a counter does to its cursor.
-pub const ADD: &str = "fetch_add";
-pub const FEW_KEYS: &str = "an entry of a HashMap in a Mutex, 1,000 keys";
-pub const MANY_KEYS: &str = "an entry of a HashMap in a Mutex, 10,000,000 keys";
-pub const NUMBERS: &str = "1,024 consecutive numbers into a buffer";
+const ADD: &str = "fetch_add";
+const FEW_KEYS: &str = "an entry of a HashMap in a Mutex, 1,000 keys";
+const MANY_KEYS: &str = "an entry of a HashMap in a Mutex, 10,000,000 keys";
+const NUMBERS: &str = "1,024 consecutive numbers into a buffer";
 
 /// On its own cache line.
 #[repr(align(128))]
@@ -61,10 +61,10 @@ pub fn add(suite: &mut Suite, are_in_memory: bool) {
         let cursor = Cursor::new();
         move || cursor.0.fetch_add(1, Ordering::AcqRel)
     };
-    suite.add(ONE, Role::Floor, EXCHANGE, "", One(exchange(), FLOOR));
-    suite.add(ONE, Role::Floor, ADD, "", One(add(), FLOOR));
-    suite.add(TWO, Role::Floor, EXCHANGE, "", Threads(2, exchange(), FLOOR));
-    suite.add(TWO, Role::Floor, ADD, "", Threads(2, add(), FLOOR));
+    suite.add(ONE, EXCHANGE, "", One(exchange(), FLOOR));
+    suite.add(ONE, ADD, "", One(add(), FLOOR));
+    suite.add(TWO, EXCHANGE, "", Threads(2, exchange(), FLOOR));
+    suite.add(TWO, ADD, "", Threads(2, add(), FLOOR));
     let mut first = 0;
     let numbers = move |buffer: &mut [u64; BATCH]| {
         for (number, n) in buffer.iter_mut().zip(first..) {
@@ -72,7 +72,7 @@ pub fn add(suite: &mut Suite, are_in_memory: bool) {
         }
         first += BATCH as u64;
     };
-    suite.add(BATCHES, Role::Floor, NUMBERS, "", Batches(numbers, FLOOR_OF_BATCHES));
+    suite.add(BATCHES, NUMBERS, "", Batches(numbers, FLOOR_OF_BATCHES));
     let note = if are_in_memory {
         "not in the figures of the stores, whose files are in memory"
     } else {
@@ -89,11 +89,9 @@ pub fn add(suite: &mut Suite, are_in_memory: bool) {
             *number += 1;
             *number
         };
-        suite
-            .add(KEYS, Role::Floor, name, "", One(entry, KEYS_IN_HAND))
-            .note("it is bounded by nothing, and forgets");
+        suite.add(KEYS, name, "", One(entry, KEYS_IN_HAND));
     }
     for table in [REDIS, POSTGRES, MARIADB, SQLITE, ETCD] {
-        suite.add(table, Role::Floor, "a flush of this machine's disk", "", One(flush(), FLUSH)).note(note);
+        suite.add(table, "a flush of this machine's disk", "", One(flush(), FLUSH)).note(note);
     }
 }

@@ -8,15 +8,13 @@ use std::time::Duration;
 
 use crate::STEP;
 use crate::measure::{Check, Measured};
-use crate::suite::{BATCHES, ONE, REDIS, Role, Suite, TWO};
+use crate::suite::{BATCHES, ONE, REDIS, Suite, TWO};
 
 /// For the compiler of the JVM.
 const WARM_UP: Duration = Duration::from_secs(4);
 /// Numbers in a round: as long as one of the others.
 const IN_HAND: u32 = 5 << 20;
 const ASKED: u32 = 500;
-
-const LOOPED: &str = "Java; segments of 10,000,000; no batch call: single calls in a loop";
 
 pub fn add(suite: &mut Suite, classes: &str, redis: u16) {
     let start = |suite: &mut Suite, kind, step| match Jvm::start(classes, kind, step, redis) {
@@ -26,36 +24,29 @@ pub fn add(suite: &mut Suite, classes: &str, redis: u16) {
             None
         }
     };
-    for (kind, subject, step, note) in [
-        ("chain", "CosId SegmentChainId", STEP, "Java; segments of 10,000,000"),
-        (
-            "chain",
-            "CosId SegmentChainId, step=10",
-            10,
-            "Java; its default step, and as many of them as it sees fit",
-        ),
-        ("segment", "CosId SegmentId", STEP, "Java; segments of 10,000,000"),
+    for (kind, subject, step) in [
+        ("chain", "CosId SegmentChainId", STEP),
+        ("chain", "CosId SegmentChainId, step=10", 10),
+        ("segment", "CosId SegmentId", STEP),
     ] {
         let Some(jvm) = start(suite, kind, step) else { continue };
         let version = jvm.borrow().version.clone();
-        for (table, loops, note) in
-            [(ONE, Loops::ONE, note), (TWO, Loops::TWO, note), (BATCHES, Loops::BATCHES, LOOPED)]
-        {
+        for (table, loops) in [(ONE, Loops::ONE), (TWO, Loops::TWO), (BATCHES, Loops::BATCHES)] {
             if table == ONE || step == STEP {
                 let asks = Asks { jvm: Rc::clone(&jvm), loops, count: IN_HAND };
-                suite.add(table, Role::Peer, subject, &version, asks).note(note).warm_up(WARM_UP);
+                suite.add(table, subject, &version, asks).warm_up(WARM_UP);
             }
         }
     }
     if let Some(jvm) = start(suite, "segment", 1) {
         let version = jvm.borrow().version.clone();
         let asks = Asks { jvm, loops: Loops::ONE, count: ASKED };
-        suite.add(REDIS, Role::Peer, "CosId SegmentId, step=1", &version, asks).note("Java").warm_up(WARM_UP);
+        suite.add(REDIS, "CosId SegmentId, step=1", &version, asks).warm_up(WARM_UP);
     }
     if let Some(jvm) = start(suite, "atomic", 1) {
         for (table, loops) in [(ONE, Loops::ONE), (TWO, Loops::TWO)] {
             let asks = Asks { jvm: Rc::clone(&jvm), loops, count: IN_HAND };
-            suite.add(table, Role::Floor, "AtomicLong.incrementAndGet in Java", "", asks).warm_up(WARM_UP);
+            suite.add(table, "AtomicLong.incrementAndGet in Java", "", asks).warm_up(WARM_UP);
         }
     }
 }

@@ -6,16 +6,11 @@ use std::sync::Arc;
 use polyflake_coordination::{Counter, CounterOptions, Sequences, SequencesOptions};
 
 use crate::STEP;
-use crate::floors::{ADD, FEW_KEYS, MANY_KEYS, NUMBERS};
 use crate::measure::{
     ASKED, ASKED_BY_THREADS, BATCH, BATCHES_ASKED, BATCHES_IN_HAND, BATCHES_OF_KEYS, Batches, IN_HAND,
     KEYS_IN_HAND, Measured, One, Random, Threads,
 };
-use crate::suite::{
-    ASKED_BATCHES, ASKED_THREADS, BATCHES, FEW, KEYS, MANY, MARIADB, ONE, Role, Row, Suite, TWO,
-};
-
-const AUTO: &str = "the default: its segments grow to 1,000,000";
+use crate::suite::{ASKED_BATCHES, ASKED_THREADS, BATCHES, FEW, KEYS, MANY, MARIADB, ONE, Suite, TWO};
 
 fn options(name: &str, store: &str) -> CounterOptions {
     // On a busy machine a store may answer late.
@@ -34,49 +29,32 @@ fn fill(counter: &Counter, numbers: &mut [u64; BATCH]) {
     counter.fill(numbers).expect("numbers within the longest wait");
 }
 
-fn add<'a>(
-    suite: &'a mut Suite,
-    table: &'static str,
-    subject: &str,
-    measured: impl Measured + 'static,
-) -> &'a mut Row {
-    suite.add(table, Role::Ours, subject, version(), measured)
-}
-
-/// That in `Cargo.lock`.
-fn version() -> &'static str {
-    let after = include_str!("../Cargo.lock").split_once("name = \"polyflake-coordination\"\nversion = \"");
-    after.and_then(|(_, rest)| rest.split('"').next()).unwrap_or_default()
+fn add(suite: &mut Suite, table: &'static str, subject: &str, measured: impl Measured + 'static) {
+    suite.add(table, subject, "", measured);
 }
 
 /// With segments: the store is asked in the background.
 pub fn in_hand(suite: &mut Suite, store: &str) {
     let counter = Arc::new(open(&options("in hand", store).step(STEP)));
     let auto = Arc::new(open(&options("auto", store)));
-    for (counter, subject, note) in [
-        (&counter, "polyflake Counter next_id", "segments of 10,000,000"),
-        (&auto, "polyflake Counter next_id, step=auto", AUTO),
-    ] {
+    for (counter, subject) in
+        [(&counter, "polyflake Counter next_id"), (&auto, "polyflake Counter next_id, step=auto")]
+    {
         let ids = Arc::clone(counter);
-        add(suite, ONE, subject, One(move || next_id(&ids), IN_HAND)).note(note).over(ADD).at_most(10.0);
+        add(suite, ONE, subject, One(move || next_id(&ids), IN_HAND));
         let ids = Arc::clone(counter);
-        add(suite, TWO, subject, Threads(2, move || next_id(&ids), IN_HAND)).note(note).over(ADD);
+        add(suite, TWO, subject, Threads(2, move || next_id(&ids), IN_HAND));
     }
     // Larger segments: at this speed one of 10,000,000 lasts for 3 ms.
     let large = Arc::new(open(&options("large", store).step(1_000_000_000)));
     let ids = Arc::clone(&large);
-    add(suite, BATCHES, "polyflake Counter fill", Batches(move |to: &mut _| fill(&ids, to), BATCHES_IN_HAND))
-        .note("segments of 1,000,000,000")
-        .over(NUMBERS)
-        .at_most(0.3);
+    add(suite, BATCHES, "polyflake Counter fill", Batches(move |to: &mut _| fill(&ids, to), BATCHES_IN_HAND));
     add(
         suite,
         BATCHES,
         "polyflake Counter fill, step=auto",
         Batches(move |to: &mut _| fill(&auto, to), BATCHES_IN_HAND),
-    )
-    .note(AUTO)
-    .over(NUMBERS);
+    );
 }
 
 /// Numbers of one key at a time, chosen at random, and of many in a batch. All keys are in memory.
@@ -92,9 +70,7 @@ pub fn sequences(suite: &mut Suite, store: &str) {
         (MANY, "polyflake Sequences next_id, 10,000,000 keys"),
     ] {
         let (ids, mut random) = (Arc::clone(&sequences), Random::default());
-        add(suite, KEYS, subject, One(move || next(&ids, random.below(keys)), KEYS_IN_HAND))
-            .over(if keys == FEW { FEW_KEYS } else { MANY_KEYS })
-            .at_most(200.0);
+        add(suite, KEYS, subject, One(move || next(&ids, random.below(keys)), KEYS_IN_HAND));
     }
     let (ids, mut random) = (Arc::clone(&sequences), Random::default());
     let batch = move |to: &mut [u64; BATCH]| {
@@ -106,15 +82,14 @@ pub fn sequences(suite: &mut Suite, store: &str) {
         KEYS,
         "polyflake Sequences next_ids of 1,024, 10,000,000 keys",
         Batches(batch, BATCHES_OF_KEYS),
-    )
-    .at_most(200.0);
+    );
     let (mut random, mut text) = (Random::default(), String::new());
     let by_text = move || {
         text.clear();
         let _ = write!(text, "user:{}", random.below(FEW));
         sequences.next_id(&text).expect("a number")
     };
-    add(suite, KEYS, "polyflake Sequences next_id, 1,000 texts", One(by_text, KEYS_IN_HAND)).over(FEW_KEYS);
+    add(suite, KEYS, "polyflake Sequences next_id, 1,000 texts", One(by_text, KEYS_IN_HAND));
 }
 
 /// With `step=1`, which asks the store for each number.

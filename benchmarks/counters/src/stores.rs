@@ -12,7 +12,7 @@ use crate::measure::{
     ASKED, ASKED_BY_THREADS, ASKED_FOR_KEYS, BATCH, BATCHES_ASKED, Batches, One, Random, Threads,
 };
 use crate::suite::{
-    ASKED_BATCHES, ASKED_THREADS, BATCHES, FEW, KEYS, MARIADB, ONE, POSTGRES, REDIS, Role, SQLITE, Suite,
+    ASKED_BATCHES, ASKED_THREADS, BATCHES, FEW, KEYS, MARIADB, ONE, POSTGRES, REDIS, SQLITE, Suite,
 };
 
 fn runtime() -> Runtime {
@@ -36,7 +36,7 @@ fn singles<F: FnMut() -> u64 + 'static>(
     next: impl Fn() -> F,
 ) {
     for table in [ONE, table] {
-        suite.add(table, Role::Peer, subject, version, One(next(), ASKED));
+        suite.add(table, subject, version, One(next(), ASKED));
     }
 }
 
@@ -48,7 +48,7 @@ fn batches<F: FnMut(&mut [u64; BATCH]) + 'static>(
     fill: impl Fn() -> F,
 ) {
     for table in [BATCHES, ASKED_BATCHES] {
-        suite.add(table, Role::Peer, subject, version, Batches(fill(), BATCHES_ASKED));
+        suite.add(table, subject, version, Batches(fill(), BATCHES_ASKED));
     }
 }
 
@@ -83,13 +83,13 @@ pub fn redis(suite: &mut Suite, url: &str) {
         number
     };
     let threads = Threads(16, by_threads, ASKED_BY_THREADS);
-    suite.add(ASKED_THREADS, Role::Peer, "Redis INCR", &version, threads).note("a connection each");
+    suite.add(ASKED_THREADS, "Redis INCR", &version, threads).note("a connection each");
     let (mut connection, mut random) = (connect(), Random::default());
     let of_a_key = move || {
         let key = random.below(FEW);
         ask(&mut connection, redis::cmd("HINCRBY").arg("bench:keys").arg(key).arg(1))
     };
-    suite.add(KEYS, Role::Peer, "Redis HINCRBY, 1,000 keys", &version, One(of_a_key, ASKED_FOR_KEYS));
+    suite.add(KEYS, "Redis HINCRBY, 1,000 keys", &version, One(of_a_key, ASKED_FOR_KEYS));
     batches(suite, "Redis INCRBY 1024", &version, || {
         let mut connection = connect();
         let command = redis::cmd("INCRBY").arg("bench:block").arg(BATCH).to_owned();
@@ -159,7 +159,7 @@ pub fn postgres(suite: &mut Suite, url: &str) {
     }
     let prepared = asks("UPDATE tickets SET id = id + 1 RETURNING id");
     let (subject, next) = ("PostgreSQL UPDATE RETURNING", move || prepared.number());
-    suite.add(POSTGRES, Role::Peer, subject, &version, One(next, ASKED));
+    suite.add(POSTGRES, subject, &version, One(next, ASKED));
     for (subject, text) in [
         ("PostgreSQL nextval, generate_series", "SELECT nextval('many') FROM generate_series(1, 1024)"),
         (
@@ -249,9 +249,8 @@ pub fn mariadb(suite: &mut Suite, url: &str) {
         let mut last = Maria::new(url).ticket(text);
         move |to: &mut [u64; BATCH]| up_to(last(), to)
     });
-    let segment = "a segment of 1, as its server takes one";
-    suite.add(MARIADB, Role::Peer, "Leaf's statements", &version, One(leaf(url), ASKED)).note(segment);
-    suite.add(MARIADB, Role::Peer, "tinyid's statements", &version, One(tinyid(url), ASKED)).note(segment);
+    suite.add(MARIADB, "Leaf's statements", &version, One(leaf(url), ASKED));
+    suite.add(MARIADB, "tinyid's statements", &version, One(tinyid(url), ASKED));
 }
 
 /// What Leaf's server does for a segment, in one transaction.
@@ -303,5 +302,5 @@ pub fn sqlite(suite: &mut Suite, file: &str) {
         number.unsigned_abs()
     };
     let version = rusqlite::version();
-    suite.add(SQLITE, Role::Peer, "SQLite UPDATE RETURNING", version, One(next, ASKED));
+    suite.add(SQLITE, "SQLite UPDATE RETURNING", version, One(next, ASKED));
 }

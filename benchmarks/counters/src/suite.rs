@@ -25,22 +25,12 @@ pub const MANY: u64 = 10_000_000;
 const TABLES: [&str; 11] =
     [ONE, TWO, BATCHES, KEYS, ASKED_BATCHES, ASKED_THREADS, REDIS, POSTGRES, MARIADB, SQLITE, ETCD];
 
-#[derive(Clone, Copy, PartialEq)]
-pub enum Role {
-    Ours,
-    Peer,
-    Floor,
-}
-
 /// A subject in a table.
 pub struct Row {
     table: &'static str,
     subject: String,
     version: String,
-    role: Role,
     note: &'static str,
-    floor: Option<&'static str>,
-    targets: Value,
     warm_up: Duration,
     rounds: Vec<f64>,
     check: Option<Check>,
@@ -50,18 +40,6 @@ pub struct Row {
 impl Row {
     pub fn note(&mut self, note: &'static str) -> &mut Self {
         self.note = note;
-        self
-    }
-
-    /// Sets the floor of one of ours.
-    pub fn over(&mut self, floor: &'static str) -> &mut Self {
-        self.floor = Some(floor);
-        self
-    }
-
-    /// What our figure must be at most, in ns.
-    pub fn at_most(&mut self, ns: f64) -> &mut Self {
-        self.targets = json!([{"what": "value", "at_most": ns}]);
         self
     }
 
@@ -83,7 +61,6 @@ impl Suite {
     pub fn add(
         &mut self,
         table: &'static str,
-        role: Role,
         subject: &str,
         version: &str,
         measured: impl Measured + 'static,
@@ -92,10 +69,7 @@ impl Suite {
             table,
             subject: subject.into(),
             version: version.into(),
-            role,
             note: "",
-            floor: None,
-            targets: json!([]),
             warm_up: Duration::ZERO,
             rounds: Vec::new(),
             check: None,
@@ -151,21 +125,16 @@ impl Suite {
     }
 
     fn result(&self, row: &Row) -> Value {
-        let role = match row.role {
-            Role::Ours => "ours",
-            Role::Peer => "peer",
-            Role::Floor => "floor",
-        };
-        // There is no time in these numbers, and no clock to read.
         let mut result = json!({
             "kind": "result", "language": "Counters", "table": row.table, "subject": row.subject,
-            "version": row.version, "role": role, "unit": "ns per ID", "rounds": row.rounds,
-            "repeated": row.check.map(|check| check.repeated), "ids": row.check.map(|check| check.numbers),
-            "ahead_ms": null, "reads_clock": true, "note": row.note,
+            "rounds": row.rounds, "repeated": row.check.map(|check| check.repeated),
+            "ids": row.check.map(|check| check.numbers),
         });
-        if row.role == Role::Ours {
-            result["floor"] = json!(row.floor.as_slice());
-            result["targets"] = row.targets.clone();
+        // cases.toml has the others.
+        for (key, text) in [("version", &*row.version), ("note", row.note)] {
+            if !text.is_empty() {
+                result[key] = text.into();
+            }
         }
         result
     }
