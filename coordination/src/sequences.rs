@@ -16,7 +16,8 @@ use crate::lease::Time as _;
 use crate::local::Clocks;
 use crate::watched::{Awaiting, Blocking, LOOK_EVERY, Waiting, block_on};
 
-pub(crate) mod key;
+pub(crate) mod hash;
+mod key;
 mod options;
 pub(crate) mod protocol;
 mod section;

@@ -16,7 +16,7 @@ use crate::event::Kind;
 use crate::lease::{self, Held, Nodes, Renewed, Terms, Time as _};
 use crate::local::{Clocks, random};
 use crate::records::{self, Group, Kind as Records};
-use crate::sequences::key;
+use crate::sequences::hash;
 use crate::sequences::protocol::{self, Bounds, Owner, go};
 use crate::sequences::shared::Shared;
 use crate::space::Space;
@@ -350,7 +350,7 @@ impl Task {
             Refusal::Protocol(protocol::Refusal::OtherHash { found }) => {
                 let why = format!(
                     "{address} has its keys by the hash {found:?}, and this program knows {:?} only",
-                    key::HASH
+                    hash::HASH
                 );
                 self.trouble(Kind::CounterStopped, ErrorCode::InvalidOption, true, &why)
             }

@@ -1,16 +1,8 @@
-//! The keys of sequences, and their hash.
+//! The keys of sequences.
 
 use core::fmt;
 
 use polyflake::{Error, ErrorCode, Number};
-use xxhash_rust::xxh3;
-
-/// The name of the hash, which the store's records contain. A process with another hash would count keys in
-/// other sections.
-pub(crate) const HASH: &str = "xxh3-64";
-
-/// The seed for integers. It makes the hashes of an integer and a text with the same bytes differ.
-const INTEGERS: u64 = 1;
 
 /// A key of [`Sequences`](crate::Sequences): a text, or an integer from -2^63 to 2^64-1. 5 and "5" are
 /// different keys.
@@ -22,10 +14,10 @@ const INTEGERS: u64 = 1;
 /// assert_eq!(of(5_u8.into()), of(5_i64.into()));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SequenceKey<'a>(Kind<'a>);
+pub struct SequenceKey<'a>(pub(super) Kind<'a>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind<'a> {
+pub(super) enum Kind<'a> {
     Text(&'a str),
     Integer(i128),
 }
@@ -45,26 +37,6 @@ impl<'a> From<&'a OwnedKey> for SequenceKey<'a> {
             OwnedKey::Integer(integer) => *integer,
         }
     }
-}
-
-impl SequenceKey<'_> {
-    /// Returns the hash that stands for the key. The hash function must not change, since the numbers in the
-    /// store depend on it. For a text, it is the 64-bit XXH3 of the UTF-8 bytes with the seed 0. For an
-    /// integer, it is the 64-bit XXH3 of the 16-byte two's complement, lowest byte first, with the seed 1.
-    #[inline]
-    pub(crate) fn hash(self) -> u64 {
-        match self.0 {
-            Kind::Text(text) => xxh3::xxh3_64(text.as_bytes()),
-            Kind::Integer(integer) => xxh3::xxh3_64_with_seed(&integer.to_le_bytes(), INTEGERS),
-        }
-    }
-}
-
-/// Returns the section for a key with this hash.
-#[allow(clippy::cast_possible_truncation, reason = "below `sections`")]
-#[inline]
-pub(crate) fn section_of(hash: u64, sections: usize) -> usize {
-    ((u128::from(hash) * sections as u128) >> 64) as usize
 }
 
 impl<'a> From<&'a str> for SequenceKey<'a> {
@@ -128,18 +100,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_stay_what_they_are() {
-        let hash = |key: SequenceKey<'_>| format!("{:016x}", key.hash());
-        // The values come from the reference implementation (Python's xxhash 3.6).
-        assert_eq!(hash("".into()), "2d06800538d394c2");
-        assert_eq!(hash("5".into()), "dedb980100c87e72");
-        assert_eq!(hash(5.into()), "7e142e568ae2cb81");
-        assert_eq!(hash(u64::MAX.into()), "01b80a2a163c4e10");
-        assert_eq!(hash((-1).into()), "bd660b692698ae41");
-        assert_ne!(hash("\u{5}\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0".into()), hash(5.into()));
-    }
-
-    #[test]
     fn an_integer_has_64_bits() {
         for integer in [i64::MIN.into(), -1, 0, i128::from(u64::MAX)] {
             assert!(SequenceKey::try_from(integer).is_ok(), "{integer}");
@@ -156,20 +116,6 @@ mod tests {
         for integer in ["18446744073709551616", "-9223372036854775809", "1000000000000000000000"] {
             let text = SequenceKey::try_from(Number::parse(integer)).unwrap_err().to_string();
             assert!(text.contains(&format!("key is {integer}; ")), "{text}");
-        }
-    }
-
-    #[test]
-    fn each_section_has_its_part_of_the_hashes() {
-        for sections in [1, 2, 3, 1024, 16_384] {
-            let parts = u64::try_from(sections).unwrap();
-            for section in 0..sections {
-                let first =
-                    u64::try_from((u128::try_from(section).unwrap() << 64).div_ceil(u128::from(parts)))
-                        .unwrap();
-                assert_eq!(section_of(first, sections), section);
-                assert_eq!(section_of(first.wrapping_sub(1), sections), (section + sections - 1) % sections);
-            }
         }
     }
 }

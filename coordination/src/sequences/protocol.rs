@@ -19,7 +19,7 @@ mod model;
 mod tests;
 mod text;
 
-use super::key;
+use super::hash;
 use crate::lease::SECTION;
 use crate::records::{Group, Named, Outcome, Record, Store, Write};
 use crate::store::StoreError;

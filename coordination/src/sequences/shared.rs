@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use polyflake::{Error, ErrorCode, ThisProcess};
 use tokio::sync::Notify;
 
-use super::key;
+use super::hash;
 use super::options::{SequencesOptions, invalid};
 use super::protocol::{Range, SECTIONS};
 use super::section::{Given, Section};
@@ -226,7 +226,7 @@ impl Shared {
     /// Returns the shard for a key, and the section's position in that shard.
     #[inline]
     fn place_of(&self, hash: u64) -> (usize, usize) {
-        let section = key::section_of(hash, self.section_count);
+        let section = hash::section_of(hash, self.section_count);
         (section / self.per_shard, section % self.per_shard)
     }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Refusal, key};
+use super::{Refusal, hash};
 use crate::records::Record;
 
 const FORMAT: u32 = 1;
@@ -35,7 +35,7 @@ struct Json {
 impl Text {
     /// Creates the text for sections that have not issued any numbers.
     pub(super) fn new(sections: usize, bounds: usize, incarnation: String) -> Self {
-        Self { sections, hash: key::HASH.into(), incarnation, skip: 0, bounds: vec![0; bounds] }
+        Self { sections, hash: hash::HASH.into(), incarnation, skip: 0, bounds: vec![0; bounds] }
     }
 
     pub(super) fn write(&self) -> String {
@@ -69,7 +69,7 @@ impl Text {
     }
 
     pub(super) fn check(&self, sections: usize, bounds: usize) -> Result<(), Refusal> {
-        if self.hash != key::HASH {
+        if self.hash != hash::HASH {
             return Err(Refusal::OtherHash { found: self.hash.clone() });
         }
         if (self.sections, self.bounds.len()) == (sections, bounds) {
