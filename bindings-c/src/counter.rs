@@ -3,17 +3,13 @@
 use core::ffi::{CStr, c_char, c_int};
 use std::ffi::CString;
 
+use polyflake_coordination::{Counter, CounterOptions, CounterStats};
+
 use crate::options::polyflake_options;
 use crate::snowflake::room;
 use crate::status::{
     Failure, given, guard, length_with, output, polyflake_detail, polyflake_status, write_sized,
 };
-
-#[cfg(feature = "coordination")]
-use polyflake_coordination::{Counter, CounterOptions, CounterStats};
-
-#[cfg(not(feature = "coordination"))]
-use without::{Counter, CounterOptions, CounterStats};
 
 /// Issues numbers that count up, each of them once: 1, 2, 3 and so on. A store hands them out in segments, so that most
 /// numbers need no round trip. Any number of threads may use it at once.
@@ -297,80 +293,4 @@ unsafe fn or_zero(
         Ok(())
     });
     number
-}
-
-/// Stands in for counters in a build without stores, where none can be opened.
-#[cfg(not(feature = "coordination"))]
-mod without {
-    use polyflake::Error;
-
-    #[derive(Debug)]
-    pub(super) enum Counter {}
-
-    pub(super) struct CounterOptions;
-
-    pub(super) struct CounterStats {
-        pub(super) in_hand: u64,
-        pub(super) step: u64,
-        pub(super) segments: u64,
-        pub(super) skipped: u64,
-        pub(super) waits: u64,
-    }
-
-    impl CounterOptions {
-        pub(super) const fn new(_: &str) -> Self {
-            Self
-        }
-
-        pub(super) const fn set(self, _: &str, _: &str) -> Self {
-            self
-        }
-
-        #[expect(clippy::unused_self, reason = "it stands in for a method that uses self")]
-        pub(super) fn open(&self) -> Result<Counter, Error> {
-            Err(Error::no_stores("counters"))
-        }
-    }
-
-    impl Counter {
-        pub(super) const fn close(&self) {
-            match *self {}
-        }
-
-        pub(super) const fn next_id(&self) -> Result<u64, Error> {
-            match *self {}
-        }
-
-        pub(super) const fn try_next_id(&self) -> Result<u64, Error> {
-            match *self {}
-        }
-
-        pub(super) const fn fill(&self, _: &mut [u64]) -> Result<(), Error> {
-            match *self {}
-        }
-
-        pub(super) const fn next_block(&self, _: i64) -> Result<u64, Error> {
-            match *self {}
-        }
-
-        pub(super) const fn peek(&self) -> Result<u64, Error> {
-            match *self {}
-        }
-
-        pub(super) const fn raise(&self, _: u64) -> Result<(), Error> {
-            match *self {}
-        }
-
-        pub(super) const fn remove(&self) -> Result<bool, Error> {
-            match *self {}
-        }
-
-        pub(super) const fn name(&self) -> &str {
-            match *self {}
-        }
-
-        pub(super) const fn stats(&self) -> Result<CounterStats, Error> {
-            match *self {}
-        }
-    }
 }

@@ -202,7 +202,6 @@ pub unsafe extern "C" fn polyflake_next_lease_event(
 }
 
 #[derive(Debug, Clone, Copy)]
-#[cfg_attr(not(feature = "coordination"), expect(dead_code, reason = "nothing calls it without leases"))]
 struct Callback {
     call: unsafe extern "C" fn(*mut c_void, *const polyflake_lease_event),
     user: *mut c_void,
@@ -214,7 +213,6 @@ unsafe impl Send for Callback {}
 unsafe impl Sync for Callback {}
 
 /// Passes the keeper's events on.
-#[cfg(feature = "coordination")]
 mod events {
     use std::collections::VecDeque;
     use std::ffi::CString;
@@ -320,15 +318,5 @@ mod events {
     fn text(text: &str) -> CString {
         let end = text.find('\0').unwrap_or(text.len());
         CString::new(&text[..end]).unwrap_or_default()
-    }
-}
-
-/// A build without stores has no events.
-#[cfg(not(feature = "coordination"))]
-mod events {
-    pub(super) const fn set_callback(_: Option<super::Callback>) {}
-
-    pub(super) const fn next_into(_: &mut super::polyflake_lease_record) -> bool {
-        false
     }
 }

@@ -4,18 +4,14 @@ use core::ffi::{CStr, c_char, c_int};
 use core::fmt;
 use std::ffi::CString;
 
+use polyflake_coordination::{SequenceKey, Sequences, SequencesOptions, SequencesStats};
+
 use crate::options::polyflake_options;
 use crate::snowflake::room;
 use crate::status::{
     Failure, given, given_counted, guard, length_with, output, polyflake_detail, polyflake_status,
     write_sized,
 };
-
-#[cfg(feature = "coordination")]
-use polyflake_coordination::{SequenceKey, Sequences, SequencesOptions, SequencesStats};
-
-#[cfg(not(feature = "coordination"))]
-use without::{SequenceKey, Sequences, SequencesOptions, SequencesStats};
 
 /// The key is the string in text and length.
 pub const POLYFLAKE_KEY_TEXT: c_int = 0;
@@ -286,86 +282,4 @@ unsafe fn all_keys<'a>(n: usize, start: *const polyflake_key) -> Result<&'a [pol
     }
     // SAFETY: as the caller promises.
     Ok(unsafe { core::slice::from_raw_parts(start, n) })
-}
-
-/// Stands in for sequences in a build without stores, where none can be opened.
-#[cfg(not(feature = "coordination"))]
-mod without {
-    use core::marker::PhantomData;
-
-    use polyflake::Error;
-
-    #[derive(Debug)]
-    pub(super) enum Sequences {}
-
-    pub(super) struct SequencesOptions;
-
-    pub(super) struct SequenceKey<'a>(PhantomData<&'a ()>);
-
-    pub(super) struct SequencesStats {
-        pub(super) keys: u64,
-        pub(super) evicted: u64,
-        pub(super) moves: u64,
-        pub(super) waits: u64,
-        pub(super) time_left_ms: u64,
-    }
-
-    impl<'a> From<&'a str> for SequenceKey<'a> {
-        fn from(_: &'a str) -> Self {
-            Self(PhantomData)
-        }
-    }
-
-    impl From<i64> for SequenceKey<'_> {
-        fn from(_: i64) -> Self {
-            Self(PhantomData)
-        }
-    }
-
-    impl From<u64> for SequenceKey<'_> {
-        fn from(_: u64) -> Self {
-            Self(PhantomData)
-        }
-    }
-
-    impl SequencesOptions {
-        pub(super) const fn new(_: &str) -> Self {
-            Self
-        }
-
-        pub(super) const fn set(self, _: &str, _: &str) -> Self {
-            self
-        }
-
-        #[expect(clippy::unused_self, reason = "it stands in for a method that uses self")]
-        pub(super) fn open(&self) -> Result<Sequences, Error> {
-            Err(Error::no_stores("sequences"))
-        }
-    }
-
-    impl Sequences {
-        pub(super) const fn close(&self) {
-            match *self {}
-        }
-
-        pub(super) fn next_id<'a>(&self, _: impl Into<SequenceKey<'a>>) -> Result<u64, Error> {
-            match *self {}
-        }
-
-        pub(super) fn try_next_id<'a>(&self, _: impl Into<SequenceKey<'a>>) -> Result<u64, Error> {
-            match *self {}
-        }
-
-        pub(super) fn next_ids(&self, _: Vec<SequenceKey<'_>>) -> Result<Vec<u64>, Error> {
-            match *self {}
-        }
-
-        pub(super) const fn name(&self) -> &str {
-            match *self {}
-        }
-
-        pub(super) const fn stats(&self) -> Result<SequencesStats, Error> {
-            match *self {}
-        }
-    }
 }

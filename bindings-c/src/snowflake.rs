@@ -108,10 +108,7 @@ pub unsafe extern "C" fn polyflake_snowflake_new(
 /// Builds a Snowflake, on a lease if the options ask for one.
 fn build(options: &Options) -> Result<Snowflake, Error> {
     match options.lease_terms()? {
-        #[cfg(feature = "coordination")]
         Some(_) => polyflake_coordination::open(options),
-        #[cfg(not(feature = "coordination"))]
-        Some(_) => Err(Error::no_stores("leases")),
         None => options.build(),
     }
 }
@@ -462,15 +459,28 @@ pub unsafe extern "C" fn polyflake_snowflake_stats(
     })
 }
 
-#[cfg(all(test, not(feature = "coordination")))]
+#[cfg(test)]
 mod tests {
+    use polyflake_coordination::{CounterOptions, SequencesOptions, check_leases};
+
     use super::*;
 
     #[test]
     fn a_build_without_stores_says_so() {
-        let error = build(&Options::default().lease("redis://h/0")).unwrap_err();
-        let message = "invalid_option: this build has no stores, and so no leases: \
-                       build it with POLYFLAKE_STORES=redis, or with others";
-        assert_eq!(error.to_string(), message);
+        if check_leases().is_ok() {
+            // This build has stores.
+            return;
+        }
+        for (error, what) in [
+            (build(&Options::default().lease("redis://h/0")).unwrap_err(), "leases"),
+            (CounterOptions::new("c").store("redis://h/0").open().unwrap_err(), "counters"),
+            (SequencesOptions::new("s").store("redis://h/0").open().unwrap_err(), "sequences"),
+        ] {
+            let message = format!(
+                "invalid_option: this build has no stores, and so no {what}: \
+                 build it with POLYFLAKE_STORES=redis, or with others"
+            );
+            assert_eq!(error.to_string(), message);
+        }
     }
 }

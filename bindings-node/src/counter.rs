@@ -6,7 +6,7 @@ use std::sync::Arc;
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
 use polyflake::Number;
-use polyflake_coordination::{Counter, CounterGiveBack, CounterOptions};
+use polyflake_coordination::{Counter, CounterOptions};
 
 use crate::errors::{CoreError, CoreErrorRef, CoreResult, Failure, catch, js_error, number};
 use crate::layout::pairs;
@@ -146,7 +146,11 @@ impl NativeCounter {
     fn close(&self, call: &FunctionCallContext<'_>) -> Result<()> {
         let give_back = self.counter.close_later();
         let Some(done) = call.get::<Option<Function<'_, (), ()>>>(0)? else { return Ok(()) };
-        let wait = move |_: IsGone<'_>| give_back.into_iter().for_each(CounterGiveBack::run);
+        let wait = move |_: IsGone<'_>| {
+            if let Some(give_back) = give_back {
+                give_back.run();
+            }
+        };
         on_thread("polyflake-close", &done, wait, |_, ()| Ok(()))
     }
 

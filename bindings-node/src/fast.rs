@@ -16,7 +16,6 @@ use napi::{JsError, check_status, sys};
 use napi_derive::napi;
 use polyflake::{BuiltinClock, Format};
 
-#[cfg(feature = "coordination")]
 use crate::counter::NativeCounter;
 use crate::errors::{CoreError, CoreErrorRef, Failure, catch, js_error};
 use crate::snowflake::{CallersClock, NativeSnowflake};
@@ -26,7 +25,6 @@ use crate::snowflake::{CallersClock, NativeSnowflake};
 pub(crate) enum AnyGenerator {
     Builtin(Arc<NativeSnowflake<BuiltinClock>>),
     Callers(Arc<NativeSnowflake<CallersClock>>),
-    #[cfg(feature = "coordination")]
     Counter(Arc<NativeCounter>),
 }
 
@@ -36,7 +34,6 @@ impl AnyGenerator {
         match self {
             Self::Builtin(this) => catch(|| this.ids.next_id()),
             Self::Callers(this) => catch(|| this.ids.next_id()),
-            #[cfg(feature = "coordination")]
             Self::Counter(this) => catch(|| this.next_in_hand()),
         }
     }
@@ -45,7 +42,6 @@ impl AnyGenerator {
         match self {
             Self::Builtin(this) => catch(|| this.poll(ids, waited_ms)),
             Self::Callers(this) => catch(|| this.poll(ids, waited_ms)),
-            #[cfg(feature = "coordination")]
             Self::Counter(_) => Ok(0.0),
         }
     }
@@ -54,7 +50,6 @@ impl AnyGenerator {
         match self {
             Self::Builtin(this) => catch(|| this.ids.fill(ids)),
             Self::Callers(this) => catch(|| this.ids.fill(ids)),
-            #[cfg(feature = "coordination")]
             Self::Counter(this) => catch(|| this.fill_in_hand(ids)),
         }
     }

@@ -9,19 +9,14 @@
 #![allow(clippy::inline_always, reason = "the path of an ID, as in the core")]
 #![cfg_attr(test, allow(dead_code, reason = "napi exports nothing there"))]
 
-#[cfg(feature = "coordination")]
 mod counter;
 mod errors;
 mod fast;
 mod layout;
-#[cfg(feature = "coordination")]
 mod lease;
 mod methods;
-#[cfg(not(feature = "coordination"))]
-mod no_stores;
 mod objects;
 mod public_ids;
-#[cfg(feature = "coordination")]
 mod sequences;
 mod snowflake;
 mod thread;

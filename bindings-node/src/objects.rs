@@ -7,7 +7,6 @@ use napi::bindgen_prelude::*;
 use napi_derive::napi;
 use polyflake::{ErrorCode, Snowflake};
 
-#[cfg(feature = "coordination")]
 use crate::counter::{NativeCounter, OpenedCounter};
 use crate::errors::{CoreError, run};
 use crate::fast::{AnyGenerator, FastCalls};
@@ -30,6 +29,7 @@ pub(crate) fn snowflake<'env>(
             let ids = run(env, &core_error, || {
                 let options = options()?;
                 if options.lease_terms()?.is_some() {
+                    polyflake_coordination::check_leases()?;
                     return Err(no_lease());
                 }
                 options.build()
@@ -47,9 +47,6 @@ pub(crate) fn snowflake<'env>(
 
 /// Returns the error for a constructor that would have to wait for a lease.
 fn no_lease() -> polyflake::Error {
-    if cfg!(not(feature = "coordination")) {
-        return polyflake::Error::no_stores("leases");
-    }
     let message = "a constructor cannot wait for a lease: use await Snowflake.open(options)";
     polyflake::Error::from_outside(ErrorCode::InvalidOption, message)
 }
@@ -68,7 +65,6 @@ pub(crate) fn on_builtin_clock<'env>(
 
 /// Creates the object for an open counter. Its `number` identifies it in the fast calls for as long as the object
 /// lives.
-#[cfg(feature = "coordination")]
 #[napi]
 pub(crate) fn counter<'env>(
     env: &'env Env,

@@ -6,7 +6,7 @@ use napi::bindgen_prelude::*;
 use napi::{JsValue, ValueType};
 use napi_derive::napi;
 use polyflake::Number;
-use polyflake_coordination::{OwnedKey as Key, SequenceKey, Sequences, SequencesGiveBack, SequencesOptions};
+use polyflake_coordination::{OwnedKey as Key, SequenceKey, Sequences, SequencesOptions};
 
 use crate::counter::{Done, later};
 use crate::errors::{CoreError, CoreErrorRef, CoreResult, Failure, catch, js_error, number};
@@ -128,7 +128,11 @@ impl NativeSequences {
     fn close(&self, call: &FunctionCallContext<'_>) -> Result<()> {
         let give_back = self.sequences.close_later();
         let Some(done) = call.get::<Option<Function<'_, (), ()>>>(0)? else { return Ok(()) };
-        let wait = move |_: IsGone<'_>| give_back.into_iter().for_each(SequencesGiveBack::run);
+        let wait = move |_: IsGone<'_>| {
+            if let Some(give_back) = give_back {
+                give_back.run();
+            }
+        };
         on_thread("polyflake-close", &done, wait, |_, ()| Ok(()))
     }
 

@@ -62,7 +62,6 @@ where
 
 /// Awaits a call that waits for a store, then calls `done` with the result. `into_js` gets `None` if the call panicked.
 /// One thread serves all such calls.
-#[cfg(feature = "coordination")]
 pub(crate) fn awaited<T, A>(
     done: &Function<'_, A, ()>,
     call: impl Future<Output = T> + Send + 'static,

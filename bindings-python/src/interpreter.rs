@@ -42,7 +42,6 @@ pub(crate) fn claim(py: Python<'_>) -> PyResult<()> {
 }
 
 /// Returns whether this thread is attached to the main interpreter.
-#[cfg(feature = "coordination")]
 pub(crate) fn is_main(_py: Python<'_>) -> bool {
     // SAFETY: this thread is attached to an interpreter.
     unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) == 0 }

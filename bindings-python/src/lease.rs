@@ -6,6 +6,9 @@ use polyflake::LeaseInfo;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+use crate::errors::OrRaise;
+use crate::wait::ReleasesGil;
+
 /// A snapshot of a Snowflake's lease, from Snowflake.lease.
 #[pyclass(frozen, eq, hash, module = "polyflake", name = "Lease")]
 #[derive(PartialEq, Eq)]
@@ -63,20 +66,8 @@ impl PyLease {
 }
 
 /// Builds a Snowflake on a lease. Waits for a node without the GIL, and handles signals in the meantime.
-#[cfg(feature = "coordination")]
 pub(crate) fn build(py: Python<'_>, options: &polyflake::Options) -> PyResult<polyflake::Snowflake> {
-    use crate::errors::OrRaise;
-    use crate::wait::ReleasesGil;
-
     crate::log::prepare(py)?;
     let leased = polyflake_coordination::lease(options, &mut ReleasesGil::new(py))?;
     options.build_on_lease(leased.lease(), polyflake::StdTime, |clock| clock).or_raise()
-}
-
-#[cfg(not(feature = "coordination"))]
-pub(crate) fn build(_: Python<'_>, options: &polyflake::Options) -> PyResult<polyflake::Snowflake> {
-    use crate::errors::OrRaise;
-
-    options.lease_terms().or_raise()?;
-    Err(polyflake::Error::no_stores("leases")).or_raise()
 }

@@ -1,22 +1,17 @@
 //! The native half of the Python package `polyflake`. It converts types, and the core decides everything else.
 #![allow(clippy::doc_markdown, reason = "doc comments here become Python docstrings")]
 
-#[cfg(feature = "coordination")]
 mod awaited;
 mod batch;
 mod convert;
-#[cfg_attr(not(feature = "coordination"), path = "no_counter.rs")]
 mod counter;
 mod errors;
 mod interpreter;
 mod layout;
 mod lease;
-#[cfg(feature = "coordination")]
 mod log;
-#[cfg(feature = "coordination")]
 mod process;
 mod public_ids;
-#[cfg_attr(not(feature = "coordination"), path = "no_sequences.rs")]
 mod sequences;
 mod snowflake;
 mod wait;
@@ -75,7 +70,6 @@ fn format_of(name: Option<&Bound<'_, PyAny>>) -> PyResult<Format> {
 }
 
 /// Imports a module of the package on first use. A fork by another thread waits until the import has finished.
-#[cfg(feature = "coordination")]
 fn load<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import("polyflake._load")?.call_method1("load", (name,))
 }

@@ -216,16 +216,6 @@ impl Error {
         Self::new(ErrorCode::InvalidOption, template, &[Value::Bytes(name.as_bytes())])
     }
 
-    /// Creates the error for a binding that was built without stores when `what` needs one.
-    #[cfg(feature = "std")]
-    #[doc(hidden)]
-    pub fn no_stores(what: &str) -> Self {
-        let message = std::format!(
-            "this build has no stores, and so no {what}: build it with POLYFLAKE_STORES=redis, or with others"
-        );
-        Self::from_outside(ErrorCode::InvalidOption, &message)
-    }
-
     /// The permanent code.
     pub const fn code(&self) -> ErrorCode {
         self.code

@@ -16,7 +16,7 @@ use crate::stores::sql::records::{self, Class, Client, Dialect, FORMER, TABLE};
 use crate::stores::sql::{bigint, read_only};
 
 /// The statements that `polyflake schema mysql` prints.
-pub(in crate::stores) const DDL: &str = "\
+pub(in crate::engine::stores) const DDL: &str = "\
 CREATE TABLE IF NOT EXISTS polyflake_records (
     namespace VARBINARY(64) NOT NULL COMMENT 'From the store''s address',
     kind VARBINARY(16) NOT NULL COMMENT 'The kind of the group: space, counter or sequences',
@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS polyflake_records (
 ";
 
 /// The privileges that the account needs. With PROCESS, the account can see the replicas.
-pub(in crate::stores) const GRANTS: &str = "\
+pub(in crate::engine::stores) const GRANTS: &str = "\
 GRANT SELECT, INSERT, UPDATE ON polyflake_records TO polyflake@'%';
 GRANT PROCESS ON *.* TO polyflake@'%';
 ";

@@ -59,7 +59,7 @@ const SETUP: &str =
     concat!("WITH setup AS MATERIALIZED (SELECT ", durable!(), ", set_config('lock_timeout', '1s', true)) ");
 
 /// Returns [`DDL`] and [`GRANTS`] for a schema.
-pub(in crate::stores) fn schema(name: &str) -> (String, String) {
+pub(in crate::engine::stores) fn schema(name: &str) -> (String, String) {
     // Quote the name as statements do. Quoted names are case-sensitive.
     let named = if name == PUBLIC { name.to_owned() } else { format!("\"{name}\"") };
     (DDL.replace(PUBLIC, &named), GRANTS.replace(PUBLIC, &named))

@@ -10,27 +10,27 @@ use crate::store::{
 
 /// A value of a statement.
 #[derive(Clone, Copy)]
-pub(in crate::stores) enum Value<'a> {
+pub(in crate::engine::stores) enum Value<'a> {
     Text(&'a str),
     Number(i64),
 }
 
 /// A row's columns.
-pub(in crate::stores) type Columns = Vec<Option<i64>>;
+pub(in crate::engine::stores) type Columns = Vec<Option<i64>>;
 
 /// The parts of statements that differ between the databases.
-pub(in crate::stores) struct Dialect {
+pub(in crate::engine::stores) struct Dialect {
     /// A condition that holds if this server accepts changes. Without it, a replica would accept changes from
     /// some accounts, too.
-    pub(in crate::stores) writable: &'static str,
+    pub(in crate::engine::stores) writable: &'static str,
     /// The texts around a number that [`Client::number`] returns.
-    pub(in crate::stores) returned: [&'static str; 2],
+    pub(in crate::engine::stores) returned: [&'static str; 2],
     /// The Unix time in whole seconds.
-    pub(in crate::stores) seconds: &'static str,
+    pub(in crate::engine::stores) seconds: &'static str,
 }
 
 /// A connection to a database.
-pub(in crate::stores) trait Client {
+pub(in crate::engine::stores) trait Client {
     type Fault: From<StoreError>;
 
     const DIALECT: Dialect;
@@ -52,7 +52,7 @@ pub(in crate::stores) trait Client {
 }
 
 /// See [`Rows::reserve`](crate::store::Rows::reserve).
-pub(in crate::stores) async fn reserve<C: Client>(
+pub(in crate::engine::stores) async fn reserve<C: Client>(
     client: &mut C,
     counter: &CounterName,
     reserve: &Reserve,
@@ -65,7 +65,7 @@ pub(in crate::stores) async fn reserve<C: Client>(
 }
 
 /// See [`Rows::counter`](crate::store::Rows::counter).
-pub(in crate::stores) async fn counter<C: Client>(
+pub(in crate::engine::stores) async fn counter<C: Client>(
     client: &mut C,
     counter: &CounterName,
 ) -> Result<Option<CounterRecord>, C::Fault> {
@@ -73,7 +73,7 @@ pub(in crate::stores) async fn counter<C: Client>(
 }
 
 /// See [`Rows::put_counter`](crate::store::Rows::put_counter).
-pub(in crate::stores) async fn put_counter<C: Client>(
+pub(in crate::engine::stores) async fn put_counter<C: Client>(
     client: &mut C,
     counter: &CounterName,
     expected: &CounterRecord,
@@ -83,7 +83,7 @@ pub(in crate::stores) async fn put_counter<C: Client>(
 }
 
 /// Returns the table that contains a schema's counters.
-pub(in crate::stores) const fn table_of(schema: Schema) -> &'static str {
+pub(in crate::engine::stores) const fn table_of(schema: Schema) -> &'static str {
     match schema {
         // Polyflake's records are not rows of other systems.
         Schema::Polyflake => "",
@@ -94,7 +94,7 @@ pub(in crate::stores) const fn table_of(schema: Schema) -> &'static str {
 }
 
 /// Returns the statement that reads the names of all rows.
-pub(in crate::stores) const fn names_of(schema: Schema) -> &'static str {
+pub(in crate::engine::stores) const fn names_of(schema: Schema) -> &'static str {
     match schema {
         // Polyflake's records are not rows of other systems.
         Schema::Polyflake => "SELECT NULL LIMIT 0",
@@ -105,7 +105,11 @@ pub(in crate::stores) const fn names_of(schema: Schema) -> &'static str {
 }
 
 /// Returns the counters of a namespace, from the names of all rows.
-pub(in crate::stores) fn in_namespace(schema: Schema, namespace: &str, rows: Vec<String>) -> Vec<String> {
+pub(in crate::engine::stores) fn in_namespace(
+    schema: Schema,
+    namespace: &str,
+    rows: Vec<String>,
+) -> Vec<String> {
     if schema != Schema::Cosid {
         return rows;
     }

@@ -10,21 +10,21 @@ use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Rec
 use crate::store::StoreError;
 
 /// The table of the records.
-pub(in crate::stores) const TABLE: &str = "polyflake_records";
+pub(in crate::engine::stores) const TABLE: &str = "polyflake_records";
 
 /// The tables of the former version of Polyflake.
-pub(in crate::stores) const FORMER: [&str; 4] =
+pub(in crate::engine::stores) const FORMER: [&str; 4] =
     ["polyflake_spaces", "polyflake_nodes", "polyflake_sequences", "polyflake_counters"];
 
 /// The maximum number of attempts for a call if others change the records meanwhile.
 const MAX_TRIES: u32 = 16;
 
 /// The facts that a store assumes before the server's first answer.
-pub(in crate::stores) const WORST: Facts =
+pub(in crate::engine::stores) const WORST: Facts =
     Facts { granularity_ms: 1, can_forget: true, asynchronous_replicas: 0 };
 
 /// Returns the error for a setting with which a server may silently lose writes.
-pub(in crate::stores) fn refused_setting(name: &str, value: &str, fits: &str) -> StoreError {
+pub(in crate::engine::stores) fn refused_setting(name: &str, value: &str, fits: &str) -> StoreError {
     StoreError::Refused(format!(
         "{name} is {value}, so a crash could lose acknowledged writes unnoticed: set it to {fits}, or accept that with \
          durability=none in the address"
@@ -33,7 +33,7 @@ pub(in crate::stores) fn refused_setting(name: &str, value: &str, fits: &str) ->
 
 /// Returns the error for a table of the former version. Nobody may acquire a lease while others still use
 /// that table.
-pub(in crate::stores) fn former_table(name: &str) -> String {
+pub(in crate::engine::stores) fn former_table(name: &str) -> String {
     format!(
         "there is the table {name} of a former version of Polyflake: stop the processes that use it, wait until their leases \
          have expired, and drop it"
@@ -41,51 +41,51 @@ pub(in crate::stores) fn former_table(name: &str) -> String {
 }
 
 /// The SQL of a particular database.
-pub(in crate::stores) struct Dialect {
+pub(in crate::engine::stores) struct Dialect {
     /// The name of [`TABLE`] in statements.
-    pub(in crate::stores) table: String,
+    pub(in crate::engine::stores) table: String,
     /// The time in Unix ms.
-    pub(in crate::stores) now: String,
+    pub(in crate::engine::stores) now: String,
     /// The server's identity, or NULL if the server accepts no changes.
-    pub(in crate::stores) incarnation: String,
+    pub(in crate::engine::stores) incarnation: String,
     /// A condition that holds if this server accepts changes.
-    pub(in crate::stores) writable: String,
+    pub(in crate::engine::stores) writable: String,
     /// An additional condition for a change.
-    pub(in crate::stores) unchanged: String,
+    pub(in crate::engine::stores) unchanged: String,
     /// The clause in front of a change.
-    pub(in crate::stores) with: &'static str,
+    pub(in crate::engine::stores) with: &'static str,
     /// A table with one row, which must be read before any row is locked.
-    pub(in crate::stores) setup: &'static str,
+    pub(in crate::engine::stores) setup: &'static str,
     /// True if an `UPDATE` names the tables that it reads before its `SET`.
-    pub(in crate::stores) reads_first: bool,
+    pub(in crate::engine::stores) reads_first: bool,
     /// The clause after a statement that reads the guard `g`. It locks the guard, so that the guard stays
     /// unchanged until the commit.
-    pub(in crate::stores) share: &'static str,
+    pub(in crate::engine::stores) share: &'static str,
     /// The clause after a new row. With it, an existing row is not an error.
-    pub(in crate::stores) unless_there: &'static str,
+    pub(in crate::engine::stores) unless_there: &'static str,
     /// The texts around a written version and around a sum, for databases that return only a number from a
     /// change.
-    pub(in crate::stores) version: [String; 2],
-    pub(in crate::stores) sum: [&'static str; 2],
+    pub(in crate::engine::stores) version: [String; 2],
+    pub(in crate::engine::stores) sum: [&'static str; 2],
     /// True if a change returns its row.
-    pub(in crate::stores) returns: bool,
+    pub(in crate::engine::stores) returns: bool,
     /// The command that prints the statements that create the table.
-    pub(in crate::stores) schema: String,
+    pub(in crate::engine::stores) schema: String,
 }
 
 /// A row of an answer. If the row has no record, only the first two columns have values.
 #[derive(Debug)]
-pub(in crate::stores) struct Row {
-    pub(in crate::stores) now_ms: i64,
-    pub(in crate::stores) incarnation: Option<String>,
-    pub(in crate::stores) name: Option<String>,
-    pub(in crate::stores) version: Option<i64>,
-    pub(in crate::stores) number: Option<i64>,
-    pub(in crate::stores) text: Option<String>,
+pub(in crate::engine::stores) struct Row {
+    pub(in crate::engine::stores) now_ms: i64,
+    pub(in crate::engine::stores) incarnation: Option<String>,
+    pub(in crate::engine::stores) name: Option<String>,
+    pub(in crate::engine::stores) version: Option<i64>,
+    pub(in crate::engine::stores) number: Option<i64>,
+    pub(in crate::engine::stores) text: Option<String>,
 }
 
 impl Row {
-    pub(in crate::stores) fn answer<T>(self, value: T) -> Result<Answer<T>, StoreError> {
+    pub(in crate::engine::stores) fn answer<T>(self, value: T) -> Result<Answer<T>, StoreError> {
         let incarnation = self.incarnation.ok_or_else(read_only)?;
         Ok(Answer { now_ms: whole(self.now_ms)?, incarnation, value })
     }
@@ -93,7 +93,7 @@ impl Row {
 
 /// The kind of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::stores) enum Class {
+pub(in crate::engine::stores) enum Class {
     /// The table does not exist.
     Absent,
     /// This role has no privilege for the table.
@@ -104,7 +104,7 @@ pub(in crate::stores) enum Class {
 }
 
 /// A connection to a database.
-pub(in crate::stores) trait Client {
+pub(in crate::engine::stores) trait Client {
     type Fault: From<StoreError>;
 
     fn dialect(&self) -> Dialect;
@@ -132,7 +132,7 @@ pub(in crate::stores) trait Client {
 
 /// The values of a statement.
 #[derive(Default)]
-pub(in crate::stores) struct Values<'a>(pub(in crate::stores) Vec<Value<'a>>);
+pub(in crate::engine::stores) struct Values<'a>(pub(in crate::engine::stores) Vec<Value<'a>>);
 
 impl<'a> Values<'a> {
     /// Adds a text, and returns its placeholder.
@@ -243,7 +243,7 @@ fn record(row: &mut Row) -> Result<Option<(String, Record)>, StoreError> {
 }
 
 /// See [`Store::read`](crate::records::Store::read).
-pub(in crate::stores) async fn read<C: Client>(
+pub(in crate::engine::stores) async fn read<C: Client>(
     client: &mut C,
     group: &Group,
     names: Option<&[&str]>,
@@ -253,7 +253,7 @@ pub(in crate::stores) async fn read<C: Client>(
 
 /// See [`Store::read_each`](crate::records::Store::read_each). Groups of one namespace and kind are read
 /// together.
-pub(in crate::stores) async fn read_each<C: Client>(
+pub(in crate::engine::stores) async fn read_each<C: Client>(
     client: &mut C,
     groups: &[Group],
     name: &str,
@@ -289,7 +289,7 @@ pub(in crate::stores) async fn read_each<C: Client>(
 }
 
 /// See [`Store::groups`](crate::records::Store::groups).
-pub(in crate::stores) async fn groups<C: Client>(
+pub(in crate::engine::stores) async fn groups<C: Client>(
     client: &mut C,
     namespace: &str,
     kind: Kind,
@@ -336,7 +336,7 @@ impl Dialect {
 }
 
 /// Returns the statement of a [`Write`], and its values.
-pub(in crate::stores) fn statement<'a>(
+pub(in crate::engine::stores) fn statement<'a>(
     dialect: &Dialect,
     write: &'a Write,
     expected: Option<u64>,
@@ -390,7 +390,7 @@ pub(in crate::stores) fn statement<'a>(
 }
 
 /// See [`Store::write`](crate::records::Store::write).
-pub(in crate::stores) async fn write<C: Client>(
+pub(in crate::engine::stores) async fn write<C: Client>(
     client: &mut C,
     write: &Write,
 ) -> Result<Answer<Outcome>, C::Fault> {
@@ -446,7 +446,10 @@ fn denied(dialect: &Dialect) -> StoreError {
 }
 
 /// See [`Store::add`](crate::records::Store::add).
-pub(in crate::stores) async fn add<C: Client>(client: &mut C, add: &Add) -> Result<Answer<Added>, C::Fault> {
+pub(in crate::engine::stores) async fn add<C: Client>(
+    client: &mut C,
+    add: &Add,
+) -> Result<Answer<Added>, C::Fault> {
     ask(client, async |client: &mut C| {
         for _ in 0..MAX_TRIES {
             if let Some(last) = add.limit.min(Record::LAST_NUMBER).checked_sub(add.count) {

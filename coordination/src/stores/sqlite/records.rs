@@ -10,7 +10,7 @@ use crate::stores::sql::counters::Value;
 use crate::stores::sql::records::{self, Class, Client, Dialect, FORMER, Row, TABLE};
 
 /// The statements that `polyflake schema sqlite` prints.
-pub(in crate::stores) const DDL: &str = "\
+pub(in crate::engine::stores) const DDL: &str = "\
 -- Polyflake: leases of nodes, counters and sequences
 CREATE TABLE IF NOT EXISTS polyflake_records (
     namespace TEXT NOT NULL, -- from the store's address

@@ -1,0 +1,48 @@
+//! What the feature `engine` adds: see `no_engine.rs` for a build without.
+
+// The error types, from the bottom up. A store's client returns a `Fault`, which becomes a `StoreError`. A
+// protocol, or the task that drives it, returns a `Refusal`. It holds either a `StoreError` or the reason why
+// the protocol grants nothing. The task sends a `Trouble` to the calls that wait for it. A `Trouble` holds
+// the `Error` for the user, and tells whether waiting can help.
+
+pub(crate) mod admin;
+pub(crate) mod calls;
+pub(crate) mod counter;
+pub(crate) mod event;
+pub(crate) mod keeper;
+pub(crate) mod lease;
+pub(crate) mod local;
+pub(crate) mod process;
+pub mod records;
+pub(crate) mod sequences;
+pub(crate) mod space;
+pub(crate) mod store;
+pub mod stores;
+pub(crate) mod url;
+pub(crate) mod users;
+pub(crate) mod watched;
+
+pub use admin::{Admin, LeasesOf, Target};
+pub use calls::spawn;
+pub use counter::{Counter, CounterGiveBack, CounterIter, CounterOptions, CounterStats};
+pub use event::{Event, Kind, set_listener};
+#[doc(hidden)]
+pub use event::{Replaced, replace_listener};
+pub use keeper::{Leased, lease, lease_async, open, open_async};
+#[doc(hidden)]
+pub use process::PerProcess;
+#[doc(hidden)]
+pub use sequences::OwnedKey;
+pub use sequences::{SequenceKey, Sequences, SequencesGiveBack, SequencesOptions, SequencesStats};
+pub use space::Space;
+pub use store::{
+    CounterName, CounterRecord, LAST_NUMBER, Listing, NodeRecord, Numbers, Place, Reserve, Reserved, Rows,
+    Schema, SpaceRecord, StoreError,
+};
+pub use url::{Address, Scheme};
+
+/// Fails in a build without the engine, where there are no leases.
+#[doc(hidden)]
+pub const fn check_leases() -> Result<(), polyflake::Error> {
+    Ok(())
+}
