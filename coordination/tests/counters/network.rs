@@ -23,6 +23,7 @@ pub(crate) fn a_bad_network(store: &impl Backend) {
         taker.wait_for_numbers(Holder::start(), 100);
     }
     for _ in 0..3 {
+        // Time for the network to do harm.
         sleep(Duration::from_secs(2));
         let marks: Vec<_> = all.iter().map(|taker| taker.mark()).collect();
         for (taker, mark) in all.iter_mut().zip(marks) {

@@ -68,6 +68,7 @@ fn a_node_that_is_the_only_one_comes_back() {
     // Else it would still have been alone when it noticed, and go on.
     holder.signal(Signal::STOP);
     redis.cli(&["FLUSHALL"]);
+    // For the TTL: it wakes after its lease has ended.
     sleep(Duration::from_secs(3));
     holder.signal(Signal::CONT);
     let (_, lost) = holder.wait_for(Holder::start(), "event lost");
@@ -138,6 +139,7 @@ fn a_replica_takes_over_without_the_last_writes() {
     late.node();
     late.tell("stream");
     late.wait_for_ids(Holder::start(), 50);
+    // Longer than a third of the TTL, after which each holder renews.
     sleep(Duration::from_secs(2));
     holders.push(late);
     pair.fail_over();

@@ -37,6 +37,7 @@ fn an_idle_session_is_left() {
     let mut store = open(&zookeeper.url()).unwrap();
     block(async {
         assert_eq!(write(&mut store, &head(None, &record(11, 1, "{}"))).await.value, Outcome::Written);
+        // The server ends the session after a second without a request.
         tokio::time::sleep(Duration::from_secs(5)).await;
         let next = head(Some(11), &record(12, 2, "{}"));
         assert_eq!(store.write(&next).await.unwrap().value, Outcome::Written);
