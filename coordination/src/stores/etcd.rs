@@ -147,7 +147,7 @@ impl EtcdStore {
         let name = host.trim_matches(['[', ']']);
         let told = |e: std::io::Error| {
             let text = e.to_string();
-            if text.contains("certificate") { self.refused(&text) } else { self.unreachable(&text) }
+            if tls::is_fault(&e) { self.refused(&text) } else { self.unreachable(&text) }
         };
         let stream = TcpStream::connect((name, port)).await.map_err(told)?;
         stream.set_nodelay(true).map_err(told)?;

@@ -321,14 +321,8 @@ fn explain(at: &str, error: &Error) -> StoreError {
             _ if ["22", "28", "42"].iter().any(|class| state.starts_with(class)) => refused(message),
             _ => unreachable(message),
         },
-        Error::Io(IoError::Io(error)) => {
-            // A fault in a certificate does not go away by itself.
-            if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>) {
-                refused(error)
-            } else {
-                unreachable(error)
-            }
-        }
+        Error::Io(IoError::Io(error)) if tls::is_fault(error) => refused(error),
+        Error::Io(IoError::Io(error)) => unreachable(error),
         Error::Io(error @ IoError::Tls(_)) => refused(error),
         Error::Driver(
             error @ (DriverError::NoClientSslFlagFromServer

@@ -510,14 +510,8 @@ fn explain(at: &str, error: &tokio_postgres::Error) -> StoreError {
     let Some(source) = error.source() else { return StoreError::Unreachable(format!("{at}: {error}")) };
     let text = format!("{at}: {source}");
     match source.downcast_ref::<std::io::Error>() {
-        // A fault in a certificate does not go away by itself.
-        Some(error)
-            if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>) =>
-        {
-            StoreError::Refused(text)
-        }
-        Some(_) => StoreError::Unreachable(text),
-        None => StoreError::Refused(text),
+        Some(error) if !tls::is_fault(error) => StoreError::Unreachable(text),
+        _ => StoreError::Refused(text),
     }
 }
 

@@ -61,6 +61,11 @@ pub(super) fn config(check: Check, files: &Files) -> Result<ClientConfig, String
     }
 }
 
+/// Returns true if the error is TLS's own. A fault in a certificate does not go away by itself.
+pub(super) fn is_fault(error: &std::io::Error) -> bool {
+    error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>)
+}
+
 fn certificates(path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let explain = |error| format!("{path}: {error}");
     let found: Vec<_> =
