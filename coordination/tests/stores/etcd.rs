@@ -35,6 +35,21 @@ fn tls_with_an_authority_of_its_own() {
     read(&plain).unwrap_err();
 }
 
+/// Asking again does not help.
+#[test]
+fn a_server_that_does_not_speak_tls_is_refused() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("etcds://127.0.0.1:{}", listener.local_addr().unwrap().port());
+    let other = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 8192]).unwrap();
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+    });
+    let error = read(&url).unwrap_err();
+    assert!(matches!(error, StoreError::Refused(_)), "{error:?}");
+    other.join().unwrap();
+}
+
 /// Something else than etcd answers, and does not end.
 #[test]
 fn an_answer_that_is_too_long() {
