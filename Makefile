@@ -59,7 +59,9 @@ test-reference: $(VENV)/ready # the reference, and that the vectors in tests are
 test-rust: tools-ready # the core and the C ABI; the other bindings are tested in their languages
 	cargo test --locked -p polyflake --all-features
 	cargo test --locked -p polyflake-c --no-default-features
-	cargo test --locked -p polyflake --release --test guarantees
+	# The core optimized as in a release, with the crates that were built for the first line.
+	cargo test --locked -p polyflake --test guarantees $(addprefix --config profile.dev.package.polyflake., \
+	  opt-level=3 debug-assertions=false overflow-checks=false)
 
 test-models: tools-ready # every interleaving of threads on a cursor
 	tools/models
