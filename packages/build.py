@@ -6,6 +6,7 @@
     packages/build.py command [NAME...]     the command for them
     packages/build.py common                what is the same everywhere, and what is made of the
                                             platforms' parts
+    packages/build.py maven                 of those, only the packages for Java
 
 Cross-built with zig: see with-zig. `make packages-all` runs all three.
 """
@@ -42,6 +43,7 @@ VERSION = CARGO["workspace"]["package"]["version"]
 # In archives everything has one date, so that they come out the same whenever they are built.
 DATE = (1980, 1, 1, 0, 0, 0)
 EPOCH = 315532800
+MAVEN = DIST / "maven/io/polyflake/polyflake" / VERSION
 GO_MODULE = "github.com/polyflake/polyflake/bindings-c/go"
 CRATES = ["polyflake", "polyflake-coordination", "polyflake-cli"]
 # The file names of the C library; the first has its full name, the others are links to it.
@@ -426,10 +428,12 @@ def replaced(path, pattern, by):
 
 def built_platforms():
     """Those whose C library has been built. A release has all of them."""
-    names = [name for name in PLATFORMS if (STAGE / "c" / name).is_dir()]
-    if missing := sorted(set(PLATFORMS) - set(names)):
-        print("not built, and so in neither the Go module nor the Composer archive:", *missing)
-    return names
+    return [name for name in PLATFORMS if (STAGE / "c" / name).is_dir()]
+
+
+def shared_library(name):
+    system = PLATFORMS[name]["npm"]["os"]
+    return STAGE / "c" / name / ("bin" if system == "win32" else "lib") / SHARED[system][0]
 
 
 def go_module():
@@ -489,13 +493,9 @@ def composer_archive():
     tests = ("tests/", "test.sh", "phpunit.xml", "phpstan.neon", "phpcs.xml")
     copy_tracked("bindings-c/php", stage, lambda name: name.startswith(tests))
     for name in built_platforms():
-        system = PLATFORMS[name]["npm"]["os"]
-        full, *links = SHARED[system]
-        folder = "bin" if system == "win32" else "lib"
+        full, *links = SHARED[PLATFORMS[name]["npm"]["os"]]
         (stage / "lib" / name).mkdir(parents=True)
-        shutil.copy(
-            STAGE / "c" / name / folder / full, stage / "lib" / name / (links[0] if links else full)
-        )
+        shutil.copy(shared_library(name), stage / "lib" / name / (links[0] if links else full))
     manifest = stage / "composer.json"
     package = json.loads(manifest.read_text())
     manifest.write_text(
@@ -503,6 +503,42 @@ def composer_archive():
     )
     replaced(stage / "README.md", r"```sh\nmake install.*?found, a", text("php-install.md"))
     write_zip(DIST / f"polyflake-php-{VERSION}.zip", stage, "")
+
+
+def maven_repository():
+    """Java's packages as a Maven repository: the jar with the library of each platform, a jar for
+    each platform alone, sources and Javadoc. Maven Central also wants signatures, which
+    packages/publish makes."""
+    home = run(ROOT / "bindings-c/java/jdk", capture=True).strip()
+    stage = fresh(STAGE / "java")
+    built = stage / "built"
+    run(
+        *("mvn", "-B", "-q", "-f", ROOT / "bindings-c/java", "-Dmaven.test.skip"),
+        # The libraries come later: here, Maven would put them into the sources too.
+        *(f"-Dbuilt={built}", f"-Dnatives={stage / 'none'}"),
+        "-Dproject.build.outputTimestamp=1980-01-01T00:00:02Z",  # Maven takes none before this
+        *("package", "source:jar-no-fork", "javadoc:jar"),
+        env={"JAVA_HOME": home},
+    )
+    fresh(MAVEN)
+    artifact = f"polyflake-{VERSION}"
+    shutil.copy(ROOT / "bindings-c/java/pom.xml", MAVEN / f"{artifact}.pom")
+    for classifier in ("sources", "javadoc"):
+        shutil.copy(built / f"{artifact}-{classifier}.jar", MAVEN)
+    jar = stage / "jar"
+    shutil.unpack_archive(built / f"{artifact}.jar", jar, "zip")
+    every = built_platforms()
+    for classifier, names in (("", every), *((f"-{name}", [name]) for name in every)):
+        natives = fresh(jar / "io/polyflake/native")
+        for name in names:
+            (natives / name).mkdir()
+            file = BUILT[PLATFORMS[name]["npm"]["os"]][0]
+            shutil.copy(shared_library(name), natives / name / file)
+        write_zip(MAVEN / f"{artifact}{classifier}.jar", jar, "")
+    for file in sorted(MAVEN.iterdir()):
+        for kind in ("md5", "sha1"):
+            digest = hashlib.new(kind, file.read_bytes()).hexdigest()
+            file.with_name(f"{file.name}.{kind}").write_text(digest)
 
 
 def bill_of_materials():
@@ -528,8 +564,11 @@ def common():
         run("maturin", "sdist", "-m", f"{project}/Cargo.toml", "--out", DIST)
     npm_main()
     crates()
+    if missing := sorted(set(PLATFORMS) - set(built_platforms())):
+        print("not built, and so in no package of Go, PHP and Java:", *missing)
     go_module()
     composer_archive()
+    maven_repository()
     bill_of_materials()
     checksums()
 
@@ -543,6 +582,9 @@ def main():
             commands(names)
         case ["common"]:
             common()
+        case ["maven"]:
+            maven_repository()
+            checksums()
         case _:
             raise SystemExit(__doc__)
 

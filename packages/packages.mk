@@ -21,6 +21,8 @@ $(RELEASE)/ready: packages/requirements.txt tools/venv
 	touch $@
 
 packages-all: $(RELEASE)/ready inspector ## builds what users install on every platform, in dist/: see RELEASING.md
+	@tools/need mvn maven
+	@bindings-c/java/jdk >/dev/null || { echo "packages-all needs a JDK of Java 22 or later" >&2; exit 1; }
 	rm -rf dist
 	PATH=$(RELEASE)/bin:$$PATH packages/build.py platform $(PLATFORMS)
 	PATH=$(RELEASE)/bin:$$PATH POLYFLAKE_INSPECTOR=$(INSPECTOR) packages/build.py command $(PLATFORMS)
@@ -28,9 +30,10 @@ packages-all: $(RELEASE)/ready inspector ## builds what users install on every p
 
 test-packages-all: $(RELEASE)/ready $(VENV)/ready ## checks what packages-all has built, and runs it: also under qemu and Wine
 	@tools/need qemu-aarch64 qemu-user wine wine64 /usr/bin/wine wine composer composer php php-cli pkg-config pkg-config \
-	  /lib/ld-musl-x86_64.so.1 musl '/etc/php/*/mods-available/zip.ini' php-zip
+	  /lib/ld-musl-x86_64.so.1 musl '/etc/php/*/mods-available/zip.ini' php-zip curl curl gpg gnupg mvn maven zip zip
 	packages/sysroot arm64 $(CARGO_TARGET_DIR)/packages/arm64 python3 nodejs musl
 	PATH=$(RELEASE)/bin:$$PATH packages/test.py $(PLATFORMS)
 
-publish: $(RELEASE)/ready ## uploads dist/ to PyPI, npm and crates.io: see RELEASING.md
-	PATH=$(RELEASE)/bin:$$PATH packages/publish pypi npm crates
+publish: $(RELEASE)/ready ## uploads dist/ to PyPI, npm, crates.io and Maven Central: see RELEASING.md
+	@tools/need curl curl gpg gnupg zip zip
+	PATH=$(RELEASE)/bin:$$PATH packages/publish pypi npm crates maven

@@ -9,7 +9,12 @@ processor, AArch64 under qemu, and Windows under Wine. Nothing here runs macOS. 
 "N passed, N failed".
 """
 
+import base64
+import email.message
+import email.parser
 import hashlib
+import http.server
+import io
 import json
 import os
 import re
@@ -19,23 +24,30 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
 import zipfile
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+from xml.etree import ElementTree
 
 import lief
 from build import (
+    BUILT,
     CRATES,
     DIST,
     GO_MODULE,
+    MAVEN,
     PLATFORMS,
     PYTHONS,
     ROOT,
     SHARED,
     TARGET,
     VERSION,
+    built_platforms,
     fresh,
+    shared_library,
 )
 
 WORK = Path(tempfile.mkdtemp(prefix="polyflake-packages-"))
@@ -83,7 +95,7 @@ NEEDED = {
     },
 }
 GLIBC = (2, 17)
-ARCHIVES = {".whl", ".zip", ".tgz", ".gz", ".crate"}
+ARCHIVES = {".whl", ".zip", ".tgz", ".gz", ".crate", ".jar"}
 # What nothing in a package names: the folders of the machine it was built on.
 HERE = (str(ROOT).encode(), str(Path.home() / ".cargo").encode())
 passed = failed = 0
@@ -126,7 +138,7 @@ def unpacked(archive):
     to = WORK / "unpacked" / archive.name
     if not to.exists():
         to.mkdir(parents=True)
-        if archive.suffix in (".whl", ".zip"):
+        if archive.suffix in (".whl", ".zip", ".jar"):
             with zipfile.ZipFile(archive) as opened:
                 opened.extractall(to)
         else:
@@ -748,6 +760,227 @@ def php(names):
         )
 
 
+# What Maven Central asks of a POM.
+CENTRAL = (
+    *("name", "description", "url", "licenses/license/name", "licenses/license/url"),
+    *("developers/developer/name", "scm/connection", "scm/developerConnection", "scm/url"),
+)
+MAVEN_PROJECT = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>example</groupId>
+  <artifactId>example</artifactId>
+  <version>1</version>
+  <repositories>
+    <repository><id>dist</id><url>file://{repository}</url></repository>
+  </repositories>
+  <dependencies>
+    <dependency>
+      <groupId>io.polyflake</groupId>
+      <artifactId>polyflake</artifactId>
+      <version>{version}</version>
+      <classifier>{classifier}</classifier>
+    </dependency>
+  </dependencies>
+</project>
+"""
+
+
+def maven_files():
+    """The files of the repository, without checksums."""
+    artifact = f"polyflake-{VERSION}"
+    classifiers = ("", "-sources", "-javadoc", *(f"-{name}" for name in built_platforms()))
+    return {f"{artifact}.pom", *(f"{artifact}{classifier}.jar" for classifier in classifiers)}
+
+
+def java_home():
+    found = subprocess.run(
+        [ROOT / "bindings-c/java/jdk"], text=True, stdout=subprocess.PIPE, check=False
+    )
+    return found.stdout.strip()
+
+
+def java(names):
+    expected = maven_files()
+    sums = {f"{file}.{kind}" for file in expected for kind in ("md5", "sha1")}
+    files = {file.name: file for file in MAVEN.glob("*")}
+    check("Maven's repository is whole", set(files) == expected | sums, set(files))
+    if not set(files) >= expected | sums:
+        return
+    wrong = [
+        name
+        for name in sums
+        if hashlib.new(
+            name.rpartition(".")[2], files[name.rpartition(".")[0]].read_bytes()
+        ).hexdigest()
+        != files[name].read_text()
+    ]
+    check("Maven's checksums are right", not wrong, wrong)
+    pom = ElementTree.parse(files[f"polyflake-{VERSION}.pom"]).getroot()
+    space = {"": "http://maven.apache.org/POM/4.0.0"}
+    missing = [name for name in CENTRAL if not pom.findtext(name, "", space).strip()]
+    check("the POM has what Maven Central asks for", not missing, missing)
+    check("the POM has this version", pom.findtext("version", "", space) == VERSION)
+
+    def inside(classifier):
+        opened = unpacked(files[f"polyflake-{VERSION}{classifier}.jar"])
+        return opened, {str(file.relative_to(opened)) for file in opened.rglob("*.*")}
+
+    _, sources = inside("-sources")
+    check("the sources are there", "io/polyflake/Snowflake.java" in sources, sources)
+    check("the sources have no library", not any("/native/" in name for name in sources), sources)
+    _, pages = inside("-javadoc")
+    check("there is Javadoc", "io.polyflake/io/polyflake/Snowflake.html" in pages, pages)
+    every = built_platforms()
+    check("the jars are for all platforms", set(names) <= set(every), every)
+    classes = {"module-info.class", "io/polyflake/Snowflake.class", "META-INF/MANIFEST.MF"}
+    for classifier, has in (("", every), *((f"-{name}", [name]) for name in every)):
+        jar, entries = inside(classifier)
+        found = {name for name in entries if name.startswith("io/polyflake/native/")}
+        libraries = {
+            f"io/polyflake/native/{name}/{BUILT[PLATFORMS[name]['npm']['os']][0]}": name
+            for name in has
+        }
+        check(f"the jar{classifier} has its libraries", found == set(libraries), found)
+        check(f"the jar{classifier} has the classes", classes <= entries, classes - entries)
+        for path in found & set(libraries):
+            # The C library's, which c_library has looked into.
+            name = libraries[path]
+            same = (jar / path).read_bytes() == shared_library(name).read_bytes()
+            check(f"the jar{classifier} has the library of {name}", same)
+    if "linux-x64-gnu" in names:
+        for classifier in ("", "linux-x64-gnu"):
+            java_program(classifier)
+
+
+def java_program(classifier):
+    """The quick start of the README, in an empty Maven project."""
+    what = f"the jar {classifier or 'with all platforms'}"
+    if not shutil.which("mvn") or not (home := java_home()):
+        print(f"skipped: {what}: there is no Maven, or no JDK 22 or later")
+        return
+    project = WORK / f"java-{classifier}"
+    project.mkdir()
+    (project / "pom.xml").write_text(
+        MAVEN_PROJECT.format(
+            repository=DIST / "maven", version=VERSION, classifier=classifier
+        ).replace("      <classifier></classifier>\n", "")
+    )
+    readme = (ROOT / "bindings-c/java/README.md").read_text()
+    program = re.search(r"^```java\n([^`]*class QuickStart.*?)^```$", readme, re.S | re.M)[1]
+    (project / "QuickStart.java").write_text(program)
+    # Maven's own folder may have a polyflake that was installed there before.
+    local = f"-Dmaven.repo.local={WORK / 'm2'}"
+    plugin = "org.apache.maven.plugins:maven-dependency-plugin:3.9.0:copy-dependencies"
+    runs(
+        f"Maven fetches {what}",
+        *("mvn", "-B", "-q", "-C", local, plugin, f"-DoutputDirectory={project}"),
+        cwd=project,
+        env={"JAVA_HOME": home},
+    )
+    runs(
+        f"Java's quick start with {what}",
+        *(f"{home}/bin/java", "--enable-native-access=ALL-UNNAMED"),
+        *("-cp", project / "*", "QuickStart.java"),
+        cwd=project,
+        expect=r"(?m)^\d{15}",
+        env={"LD_LIBRARY_PATH": ""},
+    )
+
+
+@contextmanager
+def central(uploads):
+    """A stand-in for Maven Central on loopback, which is busy at first, and keeps what it gets."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            content = self.rfile.read(int(self.headers["Content-Length"]))
+            uploads.append((self.path, self.headers, content))
+            self.send_response(503 if len(uploads) == 1 else 201)
+            self.end_headers()
+            self.wfile.write(b"28570f16-da32-4c14-bd2e-c1acc0782365")
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def bundle_in(headers, content):
+    """The file in the part `bundle` of a form."""
+    form = email.parser.BytesParser().parsebytes(
+        b"Content-Type: " + headers["Content-Type"].encode() + b"\r\n\r\n" + content
+    )
+    for part in form.walk():
+        if part.get_param("name", header="Content-Disposition") == "bundle":
+            return part.get_payload(decode=True)
+    return b""
+
+
+def maven_central():
+    """The bundle is signed and uploaded, with a key that is made here."""
+    ring = Path(tempfile.mkdtemp(prefix="pf-"))  # gpg's sockets need a short path
+    gpg = ("gpg", "--homedir", ring, "--batch", "-q")
+    secret = ("--pinentry-mode", "loopback", "--passphrase", "a passphrase")
+    made = [*gpg, *secret, "--quick-generate-key", "test <test@example.com>", "ed25519", "sign"]
+    if not shutil.which("gpg"):
+        print("skipped: Maven Central's bundle: there is no gpg")
+        return
+    runs("a key is made", *made)
+    key = runs("the key is exported", *gpg, *secret, "--armor", "--export-secret-keys")
+    uploads = []
+    with central(uploads) as port:
+        runs(
+            "Java's packages are published",
+            *(ROOT / "packages/publish", "maven"),
+            env={
+                "MAVEN_CENTRAL_URL": f"http://127.0.0.1:{port}",
+                "MAVEN_CENTRAL_USERNAME": "user",
+                "MAVEN_CENTRAL_PASSWORD": "pass:word",
+                "MAVEN_GPG_KEY": key,
+                "MAVEN_GPG_PASSPHRASE": "a passphrase",
+            },
+            expect="28570f16-da32-4c14-bd2e-c1acc0782365",
+        )
+    check("a busy Maven Central is asked again", len(uploads) == 2, len(uploads))
+    path, headers, content = uploads[-1] if uploads else ("", email.message.Message(), b"")
+    asked = urlsplit(path)
+    check(
+        "the bundle goes where Maven Central takes it, and waits there for a maintainer",
+        asked.path == "/api/v1/publisher/upload"
+        and parse_qs(asked.query)
+        == {"publishingType": ["USER_MANAGED"], "name": [f"polyflake-{VERSION}"]},
+        path,
+    )
+    token = base64.b64encode(b"user:pass:word").decode()
+    check("it goes with the token", headers["Authorization"] == f"Bearer {token}")
+    bundle = bundle_in(headers, content)
+    check("there is a bundle", zipfile.is_zipfile(io.BytesIO(bundle)), content[:300])
+    if not zipfile.is_zipfile(io.BytesIO(bundle)):
+        return
+    out = WORK / "bundle"
+    with zipfile.ZipFile(io.BytesIO(bundle)) as opened:
+        opened.extractall(out)
+        entries = set(opened.namelist())
+    files = maven_files()
+    expected = {
+        f"{MAVEN.relative_to(DIST / 'maven')}/{file}{suffix}"
+        for file in files
+        for suffix in ("", ".md5", ".sha1", ".asc")
+    }
+    check("the bundle has these files", entries == expected, entries ^ expected)
+    folder = out / MAVEN.relative_to(DIST / "maven")
+    for file in sorted(files):
+        runs(f"{file} is signed", *gpg, "--verify", folder / f"{file}.asc", folder / file)
+    subprocess.run(["gpgconf", "--homedir", ring, "--kill", "all"], check=False)
+    shutil.rmtree(ring, ignore_errors=True)
+
+
 @contextmanager
 def serving(*command, **options):
     """A server on a free port of loopback, PORT in its command, until the end of the block."""
@@ -877,7 +1110,7 @@ def common():
                 manifest["optionalDependencies"] == dict.fromkeys(sorted(expected), VERSION),
                 manifest,
             )
-    archives = [file for file in DIST.iterdir() if file.suffix in ARCHIVES]
+    archives = [file for file in DIST.rglob("*") if file.suffix in ARCHIVES]
     check("there are archives", len(archives) > 10, archives)
     for archive in archives:
         files = (file for file in unpacked(archive).rglob("*") if file.is_file())
@@ -911,6 +1144,8 @@ def main():
     common()
     go(names)
     php(names)
+    java(names)
+    maven_central()
     if {"linux-x64-gnu", "linux-x64-musl"} <= set(names):
         registries()
     print()
