@@ -2,6 +2,7 @@
 """Checks what packages/build.py has made in dist/, and runs what this machine can run.
 
     packages/test.py [NAME...]    only these platforms
+    packages/test.py sizes        prints the table of sizes in RELEASING.md
 
 Every platform: the packages are there, for the right system and processor, need only what the
 system has, and name no path of the machine that built them. Run are glibc and musl on this
@@ -1131,7 +1132,31 @@ def common():
     check("the checksums are right", not wrong, wrong)
 
 
+def sizes(names):
+    """The table in RELEASING.md, in MB (10^6 bytes)."""
+    print("| platform | wheel | npm | C | the command | jar |\n|---|---|---|---|---|---|")
+    for name in names:
+        platform = PLATFORMS[name]
+        kind_of = platform.get("command", {}).get("name", "none")
+        columns = []
+        for pattern in (
+            f"polyflake-{VERSION}-cp311-abi3-{wheel_tag(platform)}.whl",
+            f"polyflake-{name}-{VERSION}.tgz",
+            f"polyflake-c-{VERSION}-{name}.tar.gz",
+            f"polyflake-{VERSION}-{kind_of}.[tz]*",
+            f"{MAVEN.relative_to(DIST)}/polyflake-{VERSION}-{name}.jar",
+        ):
+            size = sum(file.stat().st_size for file in DIST.glob(pattern))
+            columns.append(f"{size / 1e6:.1f}" if size else "")
+        print(f"| {platform['describe']} | {' | '.join(columns)} |")
+    whole = (MAVEN / f"polyflake-{VERSION}.jar").stat().st_size
+    print(f"| all | | | | | {whole / 1e6:.1f} |")
+
+
 def main():
+    if sys.argv[1:] == ["sizes"]:
+        sizes(PLATFORMS)
+        return 0
     names = sys.argv[1:] or list(PLATFORMS)
     for name in names:
         platform = PLATFORMS[name]
