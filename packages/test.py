@@ -46,9 +46,7 @@ from build import (
     SHARED,
     TARGET,
     VERSION,
-    built_platforms,
     fresh,
-    shared_library,
 )
 
 WORK = Path(tempfile.mkdtemp(prefix="polyflake-packages-"))
@@ -786,10 +784,16 @@ MAVEN_PROJECT = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 """
 
 
+def c_archives():
+    """The archive of the C library for each platform that has been built."""
+    archives = {name: DIST / f"polyflake-c-{VERSION}-{name}.tar.gz" for name in PLATFORMS}
+    return {name: archive for name, archive in archives.items() if archive.exists()}
+
+
 def maven_files():
     """The files of the repository, without checksums."""
     artifact = f"polyflake-{VERSION}"
-    classifiers = ("", "-sources", "-javadoc", *(f"-{name}" for name in built_platforms()))
+    classifiers = ("", "-sources", "-javadoc", *(f"-{name}" for name in c_archives()))
     return {f"{artifact}.pom", *(f"{artifact}{classifier}.jar" for classifier in classifiers)}
 
 
@@ -831,10 +835,10 @@ def java(names):
     check("the sources have no library", not any("/native/" in name for name in sources), sources)
     _, pages = inside("-javadoc")
     check("there is Javadoc", "io.polyflake/io/polyflake/Snowflake.html" in pages, pages)
-    every = built_platforms()
-    check("the jars are for all platforms", set(names) <= set(every), every)
+    every = c_archives()
+    check("the jars are for all platforms", set(names) <= set(every), list(every))
     classes = {"module-info.class", "io/polyflake/Snowflake.class", "META-INF/MANIFEST.MF"}
-    for classifier, has in (("", every), *((f"-{name}", [name]) for name in every)):
+    for classifier, has in (("", list(every)), *((f"-{name}", [name]) for name in every)):
         jar, entries = inside(classifier)
         found = {name for name in entries if name.startswith("io/polyflake/native/")}
         libraries = {
@@ -844,9 +848,12 @@ def java(names):
         check(f"the jar{classifier} has its libraries", found == set(libraries), found)
         check(f"the jar{classifier} has the classes", classes <= entries, classes - entries)
         for path in found & set(libraries):
-            # The C library's, which c_library has looked into.
+            # The same library as in the C archive, where c_library has looked into it.
             name = libraries[path]
-            same = (jar / path).read_bytes() == shared_library(name).read_bytes()
+            system = PLATFORMS[name]["npm"]["os"]
+            top = unpacked(every[name]) / f"polyflake-c-{VERSION}-{name}"
+            library = top / ("bin" if system == "win32" else "lib") / SHARED[system][0]
+            same = (jar / path).read_bytes() == library.read_bytes()
             check(f"the jar{classifier} has the library of {name}", same)
     if "linux-x64-gnu" in names:
         for classifier in ("", "linux-x64-gnu"):
