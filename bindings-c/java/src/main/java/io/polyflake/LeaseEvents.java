@@ -9,6 +9,7 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
+import java.security.Security;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -25,6 +26,9 @@ import java.util.function.Function;
 public final class LeaseEvents {
     /** The most events that are kept for a slow listener; further events are dropped. */
     private static final int MOST_KEPT = 1000;
+
+    /** All class loaders use this lock. */
+    private static final Object LOCK = Security.class;
 
     /** One for the process, because the library has one listener. */
     private static final LeaseEvents PROCESS = new LeaseEvents();
@@ -94,34 +98,34 @@ public final class LeaseEvents {
     }
 
     private void opens() {
-        // All class loaders use this lock.
-        synchronized (System.getProperties()) {
+        String property = property(); // before the lock: this may load the library, which takes locks too
+        synchronized (LOCK) {
             if (open == 0) {
-                List<String> listening = listening(); // the first call to the library, which may be missing
+                List<String> listening = listening(property);
                 Arena arena = Arena.ofShared();
                 MemorySegment call = Native.upcall(handle().bindTo(this),
                         FunctionDescriptor.ofVoid(ValueLayout.ADDRESS, ValueLayout.ADDRESS), arena);
-                Native.setLeaseListener(call);
-                function = arena;
                 functionAddress = Long.toString(call.address());
                 listening.add(functionAddress);
-                setListening(listening);
+                setListening(property, listening);
+                Native.setLeaseListener(call);
+                function = arena;
             }
             open++;
         }
     }
 
     private void closed() {
-        synchronized (System.getProperties()) {
+        String property = property();
+        synchronized (LOCK) {
             open--;
             if (open > 0) {
                 return;
             }
-            List<String> listening = listening();
-            // If somebody has replaced the properties, nothing is known of other class loaders.
-            boolean isListener = listening.isEmpty() || listening.getLast().equals(functionAddress);
+            List<String> listening = listening(property);
+            boolean isListener = listening.getLast().equals(functionAddress);
             listening.remove(functionAddress);
-            setListening(listening);
+            setListening(property, listening);
             if (isListener) {
                 long before = listening.isEmpty() ? 0 : Long.parseLong(listening.getLast());
                 // This waits until the library has left the function.
@@ -133,20 +137,20 @@ public final class LeaseEvents {
     }
 
     /** Returns the addresses of the C functions of all class loaders that listen, the library's listener last. */
-    private static List<String> listening() {
-        String addresses = System.getProperty(property());
-        return addresses == null ? new ArrayList<>() : new ArrayList<>(List.of(addresses.split(",")));
+    private static List<String> listening(String property) {
+        String addresses = Security.getProperty(property);
+        return addresses == null || addresses.isEmpty()
+                ? new ArrayList<>() : new ArrayList<>(List.of(addresses.split(",")));
     }
 
-    private static void setListening(List<String> addresses) {
-        if (addresses.isEmpty()) {
-            System.clearProperty(property());
-        } else {
-            System.setProperty(property(), String.join(",", addresses));
-        }
+    private static void setListening(String property, List<String> addresses) {
+        Security.setProperty(property, String.join(",", addresses));
     }
 
-    /** Returns a system property's name, because all class loaders share the properties. Each library has another. */
+    /**
+     * Returns the name of a security property. All class loaders share them, and nobody restores them to an earlier
+     * state, as tests do with the system properties. Each copy of the library has a different name.
+     */
     private static String property() {
         return "io.polyflake.listening." + Native.leaseListenerSetter();
     }
@@ -195,14 +199,22 @@ public final class LeaseEvents {
     private void tell() {
         do {
             for (LeaseEvent event = events.poll(); event != null; event = events.poll()) {
-                try {
-                    listener.accept(event); // the current listener, which may have changed since
-                } catch (Throwable failure) {
-                    logger().log(Level.WARNING, "a listener of lease events failed", failure);
-                }
+                tell(event);
             }
             isTelling.set(false);
         } while (!events.isEmpty() && isTelling.compareAndSet(false, true));
+    }
+
+    private void tell(LeaseEvent event) {
+        try {
+            listener.accept(event); // the current listener, which may have changed since
+        } catch (Throwable failure) {
+            try {
+                logger().log(Level.WARNING, "a listener of lease events failed", failure);
+            } catch (Throwable failedToo) {
+                // The next event is told all the same.
+            }
+        }
     }
 
     private static void log(LeaseEvent event) {

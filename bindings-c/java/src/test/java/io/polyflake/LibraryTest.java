@@ -9,6 +9,7 @@ import java.net.URL;
 import java.net.URLClassLoader;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.time.InstantSource;
 import java.util.ArrayList;
 import java.util.List;
@@ -63,6 +64,27 @@ class LibraryTest {
                 }
             }
             System.out.println("node " + IDS.node());
+        }
+    }
+
+    /** Builds a Snowflake in one thread and, after a while, the first on a lease in another, and prints both nodes. */
+    static final class FirstUses {
+        private FirstUses() {}
+
+        public static void main(String[] arguments) throws Exception {
+            Thread plain = started(() -> System.out.println("node " + Snowflake.builder().node(7).build().node()));
+            Thread.sleep(Integer.getInteger("after"));
+            Thread leased = started(() -> {
+                try (var ids = Snowflake.builder().node(8).lease(System.getProperty("store")).build()) {
+                    System.out.println("node " + ids.node());
+                }
+            });
+            boolean haveEnded = plain.join(Duration.ofMinutes(1)) && leased.join(Duration.ofMinutes(1));
+            Runtime.getRuntime().halt(haveEnded ? 0 : 1);
+        }
+
+        private static Thread started(Runnable run) {
+            return Thread.ofPlatform().daemon().start(run);
         }
     }
 
@@ -160,6 +182,11 @@ class LibraryTest {
         assertEquals(List.of("jar"), left(), "what was extracted is deleted");
         assertEquals("node 7 null\n".repeat(2), run(TwoLoaders.class, folder.resolve("jar"), false));
         assertEquals(List.of("jar"), left());
+        for (int after : new int[] {0, 20, 40, 60}) {
+            String store = "-Dstore=sqlite://" + folder.resolve(after + ".db") + "?init=always";
+            String said = run(FirstUses.class, folder.resolve("jar"), false, "-Dafter=" + after, store);
+            assertEquals(List.of("node 7", "node 8"), said.lines().sorted().toList());
+        }
         // A library that is cut off.
         Files.write(packed, new byte[100]);
         assertSaid(run(folder.resolve("jar"), false), "native/" + platform(), "the system's libraries");
@@ -175,7 +202,8 @@ class LibraryTest {
 
     private List<String> left() throws IOException {
         try (Stream<Path> files = Files.list(folder)) {
-            return files.map(file -> file.getFileName().toString()).filter(name -> !name.startsWith("hsperf")).toList();
+            return files.map(file -> file.getFileName().toString()).filter(name -> !name.startsWith("hsperf"))
+                    .filter(name -> !name.contains(".db")).toList();
         }
     }
 

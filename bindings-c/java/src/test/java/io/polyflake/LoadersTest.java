@@ -7,12 +7,17 @@ import java.lang.ref.Reference;
 import java.lang.ref.WeakReference;
 import java.net.URL;
 import java.net.URLClassLoader;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.InstantSource;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.ResourceBundle;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -136,6 +141,54 @@ class LoadersTest {
         }
     }
 
+    /** Fails to log the first events, and then prints that a listener hears of a close. */
+    static final class FullLog {
+        private FullLog() {}
+
+        public static void main(String[] arguments) throws Exception {
+            Snowflake.builder().lease(arguments[0]).build().close();
+            FullDisk.WAS_TRIED.await();
+            CountDownLatch heard = new CountDownLatch(1);
+            LeaseEvents.onEvent(event -> heard.countDown());
+            Snowflake.builder().lease(arguments[0]).build().close();
+            System.out.println(heard.await(1, TimeUnit.MINUTES) ? "heard" : "not heard");
+        }
+    }
+
+    /** Loggers that cannot write. */
+    public static final class FullDisk extends System.LoggerFinder {
+        private static final CountDownLatch WAS_TRIED = new CountDownLatch(1);
+
+        /** Creates it as a service. */
+        public FullDisk() {}
+
+        @Override
+        public System.Logger getLogger(String name, Module module) {
+            return new System.Logger() {
+                @Override
+                public String getName() {
+                    return name;
+                }
+
+                @Override
+                public boolean isLoggable(Level level) {
+                    return name.equals("io.polyflake");
+                }
+
+                @Override
+                public void log(Level level, ResourceBundle bundle, String text, Throwable thrown) {
+                    WAS_TRIED.countDown();
+                    throw new IllegalStateException("the disk is full");
+                }
+
+                @Override
+                public void log(Level level, ResourceBundle bundle, String format, Object... values) {
+                    log(level, bundle, format, (Throwable) null);
+                }
+            };
+        }
+    }
+
     private static URL[] urls() throws Exception {
         List<URL> urls = new ArrayList<>();
         for (String each : System.getProperty("java.class.path").split(File.pathSeparator)) {
@@ -156,7 +209,9 @@ class LoadersTest {
                 Path.of(System.getProperty("java.home"), "bin/java").toString(),
                 // Otherwise, the JVM's own caches keep what they refer to while there is memory.
                 "-XX:SoftRefLRUPolicyMSPerMB=0", "-Xmx128m", "-XX:+UseSerialGC", "--enable-native-access=ALL-UNNAMED",
-                "-cp", classes(Snowflake.class) + File.pathSeparator + classes(LoadersTest.class), main.getName()));
+                "-cp", Stream.of(classes(Snowflake.class), classes(LoadersTest.class), folder).map(Path::toString)
+                        .collect(Collectors.joining(File.pathSeparator)),
+                main.getName()));
         command.addAll(List.of(arguments));
         command.add("sqlite://" + folder.resolve("store.db"));
         Process process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.DISCARD).start();
@@ -186,5 +241,12 @@ class LoadersTest {
     @Test
     void anApplicationThatEndsLeavesTheListenersOfOthers() throws Exception {
         assertEquals("heard\nheard\n", run(Neighbours.class));
+    }
+
+    @Test
+    void aLogThatFailsLosesNoLaterEvents() throws Exception {
+        Path services = Files.createDirectories(folder.resolve("META-INF/services"));
+        Files.writeString(services.resolve("java.lang.System$LoggerFinder"), FullDisk.class.getName());
+        assertEquals("heard\n", run(FullLog.class));
     }
 }
