@@ -13,6 +13,7 @@ use Polyflake\Exception\PolyflakeException;
 use Polyflake\Internal\Core;
 use Polyflake\Internal\Failure;
 use Polyflake\Internal\Library;
+use SensitiveParameter;
 use TypeError;
 
 /**
@@ -70,7 +71,7 @@ final class Counter implements IdGenerator, IteratorAggregate
      */
     public function __construct(
         private readonly string $name,
-        string|array|null $store = null,
+        #[SensitiveParameter] string|array|null $store = null,
         ?int $start = null,
         int|string|null $step = null,
         ?int $maxWaitMs = null,

@@ -14,6 +14,7 @@ use Polyflake\Internal\ClockTrampoline;
 use Polyflake\Internal\Core;
 use Polyflake\Internal\Failure;
 use Polyflake\Internal\Library;
+use SensitiveParameter;
 
 /**
  * Issues unique, time-ordered 64-bit IDs.
@@ -92,8 +93,8 @@ final class Snowflake implements IdGenerator, IteratorAggregate
         ?int $maxWaitMs = null,
         ?string $sequenceStart = null,
         string|callable|null $clock = null,
-        ?string $state = null,
-        ?string $lease = null,
+        #[SensitiveParameter] ?string $state = null,
+        #[SensitiveParameter] ?string $lease = null,
     ) {
         $this->ffi = Library::ffi();
         $this->nextIdOrZero = $this->ffi->polyflake_next_id_or_zero;

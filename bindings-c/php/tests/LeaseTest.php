@@ -5,10 +5,12 @@ declare(strict_types=1);
 namespace Polyflake\Tests;
 
 use PHPUnit\Framework\TestCase;
+use Polyflake\Counter;
 use Polyflake\Exception\ClosedException;
 use Polyflake\Exception\InvalidNodeException;
 use Polyflake\Exception\InvalidOptionException;
 use Polyflake\Exception\LeaseUnavailableException;
+use Polyflake\Exception\PolyflakeException;
 use Polyflake\Snowflake;
 
 /**
@@ -156,6 +158,27 @@ final class LeaseTest extends TestCase
             proc_terminate($server);
             proc_close($server);
         }
+    }
+
+    public function testTracesShowNoAddress(): void
+    {
+        $before = [
+            'zend.exception_ignore_args' => ini_set('zend.exception_ignore_args', '0'),
+            'zend.exception_string_param_max_len' => ini_set('zend.exception_string_param_max_len', '40'),
+        ];
+        $address = 'redis://:hunter2@h:x/0';
+        foreach (
+            [
+                'lease' => fn () => new Snowflake(lease: $address),
+                'state file' => fn () => new Snowflake(node: 1, state: $address),
+                'store' => fn () => new Counter('orders', store: $address),
+            ] as $words => $make
+        ) {
+            $error = self::assertThrows(PolyflakeException::class, $words, $make);
+            self::assertStringContainsString('Internal/Core.php', $error->getTraceAsString());
+            self::assertStringNotContainsString('hunter', $error->getTraceAsString());
+        }
+        array_map(ini_set(...), array_keys($before), array_values($before));
     }
 
     private static function freePort(): string
