@@ -83,9 +83,18 @@ impl<'a> Word<'a> {
         Self { bytes: text.as_bytes(), is_cut: false }
     }
 
+    /// Creates a word from a path. An address in its place is cut, too, also after Java made `redis:/` of
+    /// `redis://`. `C:/` is a path.
     #[cfg(feature = "std")]
     pub(crate) fn path(path: &'a std::path::Path) -> Self {
-        Self::cut(path.as_os_str().as_encoded_bytes(), Self::MAX_PATH)
+        let path = path.as_os_str().as_encoded_bytes();
+        let end = match path.iter().position(|byte| *byte == b'/') {
+            Some(slash @ 3..) if path.get(slash - 1) == Some(&b':') => {
+                slash + if path.get(slash + 1) == Some(&b'/') { 2 } else { 1 }
+            }
+            _ => Self::MAX_PATH,
+        };
+        Self::cut(path, end.min(Self::MAX_PATH))
     }
 
     const fn cut(text: &'a [u8], max: usize) -> Self {
@@ -386,6 +395,19 @@ mod tests {
         }
         let long = "x".repeat(100);
         assert_eq!(shown(<OwnedWord>::new(long.as_bytes()).word()), shown(Word::new(long.as_bytes())));
+    }
+
+    #[test]
+    fn an_address_in_place_of_a_path_is_cut() {
+        for (path, is) in [
+            ("redis://user:secret@host/0", "redis://…"),
+            ("redis:/user:secret@host/0", "redis:/…"),
+            ("/var//lib:/x", "/var//lib:/x"),
+            ("C:/ids", "C:/ids"),
+            ("ids", "ids"),
+        ] {
+            assert_eq!(shown(Word::path(std::path::Path::new(path))), is);
+        }
     }
 
     #[test]
