@@ -7,7 +7,10 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{
+    AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore,
+    SignatureScheme,
+};
 
 /// The level of the certificate check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,9 +64,11 @@ pub(super) fn config(check: Check, files: &Files) -> Result<ClientConfig, String
     }
 }
 
-/// Returns true if the error is TLS's own. A fault in a certificate does not go away by itself.
+/// Returns true if the error is TLS's own. A fault in a certificate does not go away by itself. A server's
+/// internal error may: etcd has one while the files of its certificate and its key are replaced.
 pub(super) fn is_fault(error: &std::io::Error) -> bool {
-    error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>)
+    let error = error.get_ref().and_then(|error| error.downcast_ref());
+    error.is_some_and(|error| !matches!(error, Error::AlertReceived(AlertDescription::InternalError)))
 }
 
 fn certificates(path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
@@ -123,5 +128,24 @@ impl ServerCertVerifier for Verifier {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn faults_do_not_go_away_by_themselves() {
+        for (error, is) in [
+            (Error::InvalidCertificate(CertificateError::Expired), true),
+            (Error::AlertReceived(AlertDescription::CertificateRequired), true),
+            (Error::AlertReceived(AlertDescription::InternalError), false),
+        ] {
+            assert_eq!(is_fault(&io::Error::other(error)), is);
+        }
+        assert!(!is_fault(&io::ErrorKind::UnexpectedEof.into()));
     }
 }
