@@ -251,6 +251,12 @@ impl Serve {
                     Some((name, value)) if !option.is_empty() => (name, Some(value)),
                     _ => (value.as_str(), None),
                 };
+                // Not shown, since a password may be in it.
+                if name.contains("//") {
+                    return Err(Failure::option(format!(
+                        "{flag} takes a name and then an address, such as orders=redis://host/0"
+                    )));
+                }
                 let it = of_flag.entry(name).or_insert_with(|| Wanted::of(kind, Place::flag(&flag)));
                 it.places.insert(option.into(), Place::flag(&flag));
                 if let Some(value) = value {
