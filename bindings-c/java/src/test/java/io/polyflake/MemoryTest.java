@@ -7,24 +7,27 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests, in a process with a small heap, that an object is freed once nothing refers to it. */
 class MemoryTest {
-    private static final int ROUNDS = 5;
-    private static final int MADE = 20_000;
+    private static final int ROUNDS = 20;
+    private static final int FIRST_ROUNDS = 4;
+    /** Few, because on a busy machine none of a round's objects may be freed before its end. */
+    private static final int MADE = 5_000;
     private static final Path STATUS = Path.of("/proc/self/status");
 
-    /** Prints how many KiB the process has grown since the first round. */
+    /** Prints how many KiB the process has grown since the first rounds. */
     static final class Child {
         private Child() {}
 
         public static void main(String[] arguments) throws Exception {
             String key = PublicIds.generateKey(0);
             long first = 0;
-            for (int round = 0; round < ROUNDS; round++) {
+            for (int round = 1; round <= ROUNDS; round++) {
                 for (int n = 0; n < MADE; n++) {
                     switch (arguments[0]) {
                         case "snowflakes" -> Snowflake.builder().node(7).build();
@@ -35,12 +38,24 @@ class MemoryTest {
                     }
                 }
                 System.gc();
-                Thread.sleep(100); // gives the cleaner's thread time to free them
-                if (round == 0) {
+                awaitCleaner();
+                if (round == FIRST_ROUNDS) {
                     first = residentKib();
                 }
             }
             System.out.println(residentKib() - first);
+        }
+
+        /** Waits until the cleaner's thread has waited for work five times in a row. */
+        private static void awaitCleaner() throws Exception {
+            long end = System.nanoTime() + TimeUnit.MINUTES.toNanos(1);
+            for (int idle = 0; idle < 5 && System.nanoTime() < end; ) {
+                Thread.sleep(10);
+                boolean isIdle = Thread.getAllStackTraces().keySet().stream()
+                        .filter(each -> each.getName().startsWith("Cleaner-"))
+                        .allMatch(each -> each.getState() == Thread.State.TIMED_WAITING);
+                idle = isIdle ? idle + 1 : 0;
+            }
         }
 
         private static long residentKib() throws Exception {
