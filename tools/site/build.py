@@ -198,6 +198,12 @@ def java(folder: Path) -> None:
     command += ["--add-stylesheet", str(HERE / "javadoc.css"), "--release", "22"]
     command += ["-d", str(folder), "--module", "io.polyflake"]
     run(*command, "--module-source-path", f"io.polyflake={package / 'src/main/java'}")
+    # Javadoc has no option for it, and a browser would look for one at the host's root.
+    icon = next(folder.parents[1].glob("favicon-*.svg"))
+    for page in folder.rglob("*.html"):
+        link = f'<link rel="icon" href="{os.path.relpath(icon, page.parent)}">'
+        text = page.read_text(encoding="utf-8")
+        page.write_text(text.replace("</head>", f"{link}\n</head>", 1), encoding="utf-8")
 
 
 def node(folder: Path) -> None:
