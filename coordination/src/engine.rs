@@ -1,4 +1,4 @@
-//! What the feature `engine` adds: see `no_engine.rs` for a build without.
+//! The crate with the feature `engine`; `no_engine.rs` stands in without it.
 
 // The error types, from the bottom up. A store's client returns a `Fault`, which becomes a `StoreError`. A
 // protocol, or the task that drives it, returns a `Refusal`. It holds either a `StoreError` or the reason why
@@ -41,7 +41,7 @@ pub use store::{
 };
 pub use url::{Address, Scheme};
 
-/// Fails in a build without the engine, where there are no leases.
+/// Returns an error in a build without the engine, which cannot lease nodes.
 #[doc(hidden)]
 pub const fn check_leases() -> Result<(), polyflake::Error> {
     Ok(())

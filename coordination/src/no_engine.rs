@@ -150,7 +150,7 @@ pub fn lease_async(options: &Options) -> Ready<Result<Leased, Error>> {
     ready(options.lease_terms().and_then(|_| Err(no_stores("leases"))))
 }
 
-/// Runs a call here, because none of them waits.
+/// Runs the call on this thread: without the engine, no call waits.
 pub fn spawn<T>(
     call: impl Future<Output = T>,
     _: impl Fn() -> bool,
@@ -188,7 +188,7 @@ pub struct Event {
 
 type Listener = dyn Fn(&Event) + Send + Sync;
 
-/// There are no events.
+/// Does nothing: without the engine, nothing causes an event.
 pub fn set_listener(_: Option<Box<Listener>>) {}
 
 pub fn replace_listener(_: Option<Box<Listener>>) -> Replaced {

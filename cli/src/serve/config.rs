@@ -254,7 +254,7 @@ impl Serve {
                 // Not shown, since a password may be in it.
                 if name.contains("//") {
                     return Err(Failure::option(format!(
-                        "{flag} takes a name and then an address, such as orders=redis://host/0"
+                        "{flag} takes a generator's name first, without `//`, as in orders=redis://host/0"
                     )));
                 }
                 let it = of_flag.entry(name).or_insert_with(|| Wanted::of(kind, Place::flag(&flag)));

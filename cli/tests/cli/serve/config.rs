@@ -113,7 +113,7 @@ fn errors_name_line_and_key_and_no_secret() {
         (&["--uuid", "a=4", "--object-id", "a"], "two generators called `a`"),
         (&["--counter", "=redis://h/0"], "name"),
         (&["--counter", "a=redis://:hunter2@h:x/0"], "--counter: "),
-        (&["--counter", "redis://:hunter2@h/0"], "--counter takes a name and then an address"),
+        (&["--counter", "redis://:hunter2@h/0"], "--counter takes a generator's name first"),
         (&["--lease", "nowhere"], "--lease: "),
         (&["--layout", "none"], "--layout: "),
         (&["--http", "none", "--resp", "none"], "nothing to listen on"),

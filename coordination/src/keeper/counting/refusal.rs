@@ -91,7 +91,9 @@ impl Refusal {
             Self::LeftOut => {
                 format!("{address} has lost its record of it, and is left out until then: {RAISE}")
             }
-            Self::NoRow => format!("{address} has no row for it: a table of others gets none from here"),
+            Self::NoRow => format!(
+                "{address} has no row for it: add one there, since Polyflake adds no rows to another system's table"
+            ),
             Self::NotOurs => format!("its row in {address} belongs to other software; remove it there"),
             Self::Behind { last, seen } => format!(
                 "{address} has lost writes: it stands at {last}, and this process had numbers up to {seen} from it: {RAISE}"
