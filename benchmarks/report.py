@@ -608,7 +608,7 @@ def language_section(results: Results, language: str, charts: set[str]) -> list[
 
 def packages(tables: list[list[Row]]) -> list[list[str]]:
     """A line for each package, with its figure in each table, and one for the floors of ours."""
-    # Polyflake's first row has the defaults. A peer shows its fastest call, if possible a compared one.
+    # Polyflake's first row has the defaults. A peer shows its fastest call, a compared one if any.
     found: dict[str, dict[int, Row]] = {}
     for at, rows in enumerate(tables):
         for row in sorted(rows, key=lambda row: row.role == "peer" and not row.is_fair_peer):
