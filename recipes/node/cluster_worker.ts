@@ -10,13 +10,13 @@ import { openInWorker, startWorkers } from "./cluster.js";
 if (cluster.isPrimary) {
   startWorkers(3);
 } else {
-  const ids = await openInWorker({
-    lease: process.env.LEASE,
-    layout: "timestamp:41|node:2|sequence:20@1767225600000/1ms",
-  });
   const server = createServer((request, response) =>
     request.resume().on("end", () => response.end(ids.nextIdString())),
   );
+  server.keepAliveTimeout = 3_600_000; // the worker must not wait for it
+  const lease = process.env.LEASE;
+  const layout = "timestamp:41|node:2|sequence:20@1767225600000/1ms";
+  const ids = await openInWorker({ lease, layout }, server, Number(process.env.GRACE_MS));
   await once(server.listen(0), "listening");
   const { port } = server.address() as AddressInfo;
   const taken = { pid: process.pid, node: ids.node, port, ids: Array.from(ids.nextIds(5000), String) };

@@ -1,5 +1,5 @@
 /**
- * Drizzle: a primary key that a generator fills in. IDs are bigint in the program and BIGINT in PostgreSQL.
+ * Drizzle: a primary key that a generator fills in. IDs are bigints in the program and BIGINTs in PostgreSQL.
  *
  *     const orders = pgTable("orders", { id: snowflakeKey(ids), parent: snowflakeId() });
  *     const [{ id }] = await db.insert(orders).values({}).returning();
@@ -20,6 +20,6 @@ export const snowflakeKey = (ids: IdGenerator) =>
     .primaryKey()
     .$defaultFn(() => ids.nextId());
 
-/** Rows made from `start` on and before `end`, found by the primary key's index. */
+/** Rows created at or after `start` and before `end`, found through the primary key's index. */
 export const madeBetween = (id: PgColumn, layout: Layout, start: Date, end: Date) =>
   between(id, layout.minId(start), layout.minId(end) - 1n);

@@ -1,5 +1,5 @@
 /**
- * Express 5: IDs are strings in JSON, and bigint in the handlers.
+ * Express 5: IDs are strings in JSON, and bigints in the handlers.
  *
  *     const app = express().use(express.json()).set("json replacer", idsAsText);
  *
@@ -9,8 +9,8 @@
  *       response.json({ id, parent });
  *     });
  *
- * Without the replacer, `response.json` throws when it meets a bigint. `readId` answers anything but decimal text with
- * 400, even a number, since JSON.parse may have rounded it.
+ * Without the replacer, `response.json` throws when it encounters a bigint. `readId` answers anything but decimal text
+ * with 400, even a number, since JSON.parse may have rounded it.
  */
 import { parseId } from "polyflake";
 

@@ -1,5 +1,5 @@
 /**
- * Fastify: IDs are strings in JSON, and bigint in the handlers.
+ * Fastify: IDs are strings in JSON, and bigints in the handlers.
  *
  *     const app = fastify({ ajv: { plugins: [snowflakeKeyword] } });
  *     app.decorate("ids", ids);
@@ -9,7 +9,8 @@
  *     app.put("/orders", { schema: { body, response: { 200: reply } } }, handler);
  *
  * `{ snowflake: true }` reads an ID from a request: decimal text, or a number that JSON.parse has not rounded. Anything
- * else gets 400. `{ type: "string" }` writes a bigint in a reply; without a schema, JSON.stringify throws at a bigint.
+ * else is answered with 400. `{ type: "string" }` writes a bigint in a reply; without a schema, JSON.stringify throws
+ * on a bigint.
  */
 import type { Ajv } from "ajv";
 import { type IdGenerator, parseId } from "polyflake";

@@ -65,7 +65,7 @@ for (const [kind, options] of Object.entries({ node: { node: 7 }, lease: { lease
 
 test("SIGTERM gives the node back", { timeout: 120_000 }, async () => {
   const seen = new Set();
-  // There are two nodes, which stay leased where they are not given back.
+  // There are two nodes, which stay leased unless they are given back.
   for (let n = 0; n < 3; n++) {
     const env = { ...process.env, LEASE: `sqlite://${folder}/two.db?ttl=1h` };
     const program = fork(join(import.meta.dirname, "nestjs_program.js"), { env });

@@ -1,5 +1,5 @@
 /**
- * NestJS: one generator for the whole application, closed when the application ends, and a pipe that reads IDs.
+ * NestJS: one generator for the whole application, closed when the application shuts down, and a pipe that reads IDs.
  *
  *     @Module({ imports: [IdsModule.open({ lease: process.env.LEASE })], controllers: [Orders] })
  *     class Application {}
@@ -48,7 +48,7 @@ export class IdsModule implements OnApplicationShutdown {
   }
 }
 
-/** Reads an ID from a path or a query. Anything but decimal text gets 400. */
+/** Reads an ID from a path or a query. Anything but decimal text is answered with 400. */
 @Injectable()
 export class ParseIdPipe implements PipeTransform<string, bigint> {
   transform(text: string): bigint {

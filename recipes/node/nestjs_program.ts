@@ -1,4 +1,4 @@
-// The program that nestjs.test.ts runs. It leases one of two nodes until it gets a signal.
+// The program that nestjs.test.ts runs. It leases one of two nodes until it receives a signal.
 import "reflect-metadata";
 import { Module } from "@nestjs/common";
 import { NestFactory } from "@nestjs/core";

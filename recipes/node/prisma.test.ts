@@ -73,7 +73,7 @@ test("other models keep their keys, and the database refuses a row without an ID
     { id: "a", orderId: 5n },
     { id: "b", orderId: 5n },
   ]);
-  // A null in a column that must have a value.
+  // Inserts a null into a column that does not allow it.
   await assert.rejects(prisma.order.create({ data: {} }), { code: "P2011" });
   await assert.rejects(order.create({ data: { id: 6n, parts: { create: {} } } }), { code: "P2011" });
   await order.create({ data: { id: 6n, parts: { create: { id: 7n } } } });

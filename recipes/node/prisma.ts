@@ -1,5 +1,5 @@
 /**
- * Prisma 7: a client extension that fills in the primary keys. IDs are bigint in the program and BIGINT in the
+ * Prisma 7: a client extension that fills in the primary keys. IDs are bigints in the program and BIGINTs in the
  * database.
  *
  *     model Order {

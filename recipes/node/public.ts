@@ -1,5 +1,5 @@
 /**
- * Zod 4.1: public IDs in JSON and in paths, and bigint in the program.
+ * Zod 4.1: public IDs in JSON and in paths, and bigints in the program.
  *
  *     const orderId = publicId(new PublicIds(await readFile("/run/secrets/public-keys", "utf8"), "order"));
  *     const Order = z.object({ id: orderId, parent: orderId.optional() });

@@ -1,5 +1,5 @@
 /**
- * Express 5: public IDs in paths, and bigint in the handlers.
+ * Express 5: public IDs in paths, and bigints in the handlers.
  *
  *     const app = express();
  *     app.param("order", publicId(new PublicIds(keys, "order")));

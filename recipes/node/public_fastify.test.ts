@@ -73,7 +73,7 @@ test("branches of a schema read the same value", async () => {
   assert.equal(await status(TEXT, "a"), 200);
   assert.equal(await status(TEXT, "b"), 200);
   assert.equal(await status(users.encode(ID), "c"), 200);
-  // An order's ID is no user's.
+  // An order's public ID is not accepted as a user's.
   assert.equal(await status(TEXT, "c"), 400);
 });
 

@@ -1,5 +1,5 @@
 /**
- * Fastify 5: public IDs in paths and bodies, and bigint in the handlers.
+ * Fastify 5: public IDs in paths and bodies, and bigints in the handlers.
  *
  *     const orders = new PublicIds(keys, "order");
  *     const app = fastify({ ajv: { plugins: [publicIdKeyword(orders)] } });
@@ -27,7 +27,7 @@ export function publicIdKeyword(...all: PublicIds[]): (ajv: Ajv) => Ajv {
         return (given: unknown, at?: Place) => {
           if (ids === undefined || at === undefined) return false;
           const { parentData: parent, parentDataProperty: property } = at;
-          // Another branch of the schema may have decoded it.
+          // Another branch of the schema may already have decoded it.
           if (typeof given === "bigint") return read.get(parent)?.get(property) === wanted;
           if (typeof given !== "string") return false;
           try {
@@ -42,7 +42,7 @@ export function publicIdKeyword(...all: PublicIds[]): (ajv: Ajv) => Ajv {
     });
 }
 
-/** The prefix of each decoded value, by its place. */
+/** The prefix of each decoded value, by where it was found. */
 const read = new WeakMap<object, Map<string | number, string>>();
 
 /** Where the schema found the value. */

@@ -17,14 +17,14 @@ export async function generators(): Promise<Record<string, Snowflake | Counter>>
     counter: await Counter.open("orders", { store }),
   };
   after(async () => {
-    // Unlike a Snowflake's `close`, this waits until the lease is back in the folder's store.
+    // Unlike a Snowflake's `close`, this waits until the lease has been given back to the store in the folder.
     for (const ids of Object.values(made)) await ids[Symbol.asyncDispose]();
     rmSync(folder, { recursive: true });
   });
   return made;
 }
 
-/** IDs that a Number, or one conversion too many, would change. */
+/** IDs that conversion to a Number, or one conversion too many, would change. */
 export const EXACT = [1n, 2n ** 53n + 1n, 1541815603606036481n, 2n ** 63n - 1n];
 
 /** Values that are not IDs. */

@@ -1,6 +1,6 @@
 /**
- * TypeORM: columns of IDs, and a subscriber that fills in primary keys. IDs are bigint in the program and BIGINT in the
- * database.
+ * TypeORM: columns of IDs, and a subscriber that fills in primary keys. IDs are bigints in the program and BIGINTs in
+ * the database.
  *
  *     @Entity()
  *     class Order {

@@ -1,5 +1,5 @@
 /**
- * Zod 4.1: IDs are strings in JSON, and bigint in the program.
+ * Zod 4.1: IDs are strings in JSON, and bigints in the program.
  *
  *     const Order = z.object({ id: snowflakeId, parent: snowflakeId.optional() });
  *
