@@ -2,9 +2,10 @@
 
     python benchmarks/report.py [RESULTS FOLDER]
 
-RESULTS has a file of JSON Lines for each document, as benchmarks/README.md describes. FOLDER gets
-the documents, their charts and targets.md; FOLDER/README.md and FOLDER/../SUMMARY.md, if they
-exist, a list of the documents. By default: benchmarks/results and docs/benchmarks.
+RESULTS has a JSON Lines file for each document, as described in benchmarks/README.md. The
+documents, their charts and targets.md are written to FOLDER; a list of the documents is written to
+FOLDER/README.md and FOLDER/../SUMMARY.md, if they exist. The defaults are benchmarks/results and
+docs/benchmarks.
 """
 
 from __future__ import annotations
@@ -32,14 +33,13 @@ MADE, DECODED, CALLED = "ns per ID", "ns per decoded ID", "ns per call"
 CAPACITY, PROCESSORS, LATE = "% of capacity", "CPU seconds per second", "ms"
 SERVED, SERVED_PER_CPU = "requests per second", "requests per CPU second"
 HIGHER_IS_BETTER = (CAPACITY, SERVED, SERVED_PER_CPU)
-# How the header of a column names each unit.
+# How a column's header names each unit.
 UNITS = {
     **dict.fromkeys((MADE, DECODED, CALLED), "ns"),
     **{CAPACITY: "%", PROCESSORS: "cores", LATE: "ms", SERVED: "a second"},
     SERVED_PER_CPU: "a CPU second",
 }
 UNIT_OF: dict[str, str] = CASES.pop("units")
-PERCENTILES = ("p50", "p99", "p99.9")
 ROLES = ("ours", "peer", "floor")
 
 
@@ -47,7 +47,7 @@ ROLES = ("ours", "peer", "floor")
 
 
 class WrongRecord(ValueError):
-    """A line that is not what benchmarks/README.md describes."""
+    """A line that does not match benchmarks/README.md."""
 
 
 @dataclass
@@ -70,7 +70,6 @@ class Row:
     note: str = ""
     floor: list[str] = field(default_factory=list)
     targets: list[Record] = field(default_factory=list)
-    percentiles_us: dict[str, float] = field(default_factory=dict)
 
     @property
     def package(self) -> str:
@@ -78,12 +77,12 @@ class Row:
 
     @property
     def runs_ahead(self) -> bool:
-        """More IDs than fit in the ticks that pass must come from ticks ahead of the clock."""
+        """More IDs than fit in the elapsed ticks must come from ticks ahead of the clock."""
         return self.unit == CAPACITY and self.median > 101
 
     @property
     def is_fair_peer(self) -> bool:
-        """Whether ours is compared with it: one that makes IDs reads a clock and repeats none."""
+        """Whether ours is compared with this row: its IDs, if any, use a clock and never repeat."""
         fair = self.role == "peer" and self.comparable
         if self.unit in (DECODED, CALLED, SERVED, SERVED_PER_CPU):
             return fair
@@ -91,7 +90,7 @@ class Row:
 
     @property
     def remarks(self) -> list[str]:
-        """Why ours is not compared with it, and its note, without what the table says."""
+        """Why ours is not compared with this row, and its note, unless the table says so."""
         ids = self.role == "peer" and self.unit not in (DECODED, CALLED)
         told = [part for part in self.note.split("; ") if part and "no batch" not in part]
         return [
@@ -145,13 +144,13 @@ OPTIONAL: Record = {
         "reads_clock": True,
         "comparable": True,
     },
-    **{"floor": [], "targets": [], "percentiles_us": {}},
+    **{"floor": [], "targets": []},
 }
 
 
 @cache
 def package(language: str, subject: str) -> str:
-    """The longest of the language's names in cases.toml that the subject begins with."""
+    """The longest of the language's names in cases.toml that is a prefix of the subject."""
     names = CASES.get(language, {}).get("rows", [])
     fitting = (name for name in names if re.match(re.escape(name) + r"(?![A-Za-z0-9/-])", subject))
     return max(fitting, key=len, default="")
@@ -159,7 +158,7 @@ def package(language: str, subject: str) -> str:
 
 @cache
 def pinned(language: str) -> dict[str, str]:
-    """The versions in the language's lock file, and ours."""
+    """The versions in the language's lock file, and our own."""
     file = CASES.get(language, {}).get("versions")
     text = (ROOT / "benchmarks" / file).read_text("utf-8") if file else ""
     # Cargo.lock, requirements.txt, package.json or composer.json, and go.mod.
@@ -178,14 +177,14 @@ def pinned(language: str) -> dict[str, str]:
 
 
 def complete(record: Record) -> Record:
-    """The record with what cases.toml says of the subject; what the record says comes first."""
+    """The record, plus what cases.toml says about the subject; the record takes precedence."""
     language, table, subject = record["language"], record["table"], record["subject"]
     cases, its_package = CASES.get(language, {}), package(language, subject)
     units = (unit for pattern, unit in UNIT_OF.items() if fnmatchcase(table, pattern))
     unit = record.get("unit") or next(units, MADE)
 
     def listed_in(key: str) -> list[Any]:
-        """What lists of this table say: the second item if others follow, which name subjects."""
+        """The second item of each list for this table; subjects may follow, to restrict it."""
         lists = [each for each in cases.get(key, []) if fnmatchcase(table, each[0])]
         return [given for _, given, *named in lists if not named or subject in named]
 
@@ -217,12 +216,8 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def are_numbers(values: object) -> bool:
-    return isinstance(values, list) and bool(values) and all(map(is_number, values))
-
-
 def check_record(record: Record) -> Record:
-    """Returns what a program printed, or raises WrongRecord with the reason."""
+    """Returns the record that a program printed, or raises WrongRecord with the reason."""
 
     def need(condition: bool, problem: str) -> None:
         if not condition:
@@ -242,15 +237,13 @@ def check_record(record: Record) -> Record:
     for name in ("repeated", "ids", "ahead_ms"):
         value = given.get(name)
         need(value is None or is_number(value), f"{name} is neither a number nor null")
-    need(are_numbers(given["rounds"]), "rounds has no number, or other items")
-    for name, values in given["percentiles_us"].items():
-        need(name in PERCENTILES, f"percentiles_us has {name!r}, not {', '.join(PERCENTILES)}")
-        need(are_numbers(values), f"percentiles_us: {name} has no number, or other items")
+    rounds = given["rounds"]
+    need(bool(rounds) and all(map(is_number, rounds)), "rounds has no number, or other items")
     return record
 
 
 def summary(record: Record) -> Record:
-    """What a program printed, with the median and the quartiles in place of the rounds."""
+    """The record that a program printed, with the median and quartiles in place of the rounds."""
     if "rounds" not in record:
         return record
 
@@ -267,10 +260,6 @@ def summary(record: Record) -> Record:
         if value not in (None, [], {}) and name != "rounds"
     }
     kept |= {"median": short(statistics.median(rounds)), "quartiles": [short(low), short(high)]}
-    if percentiles := record.get("percentiles_us"):
-        kept["percentiles_us"] = {
-            name: statistics.median(each) for name, each in percentiles.items()
-        }
     return kept
 
 
@@ -297,7 +286,7 @@ def read_results(file: Path) -> Results:
 
 
 def best_peer(rows: Sequence[Row]) -> Row | None:
-    """The best of the peers that read a real clock and repeat nothing."""
+    """The best peer that reads a real clock and repeats no IDs."""
     peers = [row for row in rows if row.is_fair_peer]
     if not peers:
         return None
@@ -310,7 +299,7 @@ def ratio(row: Row, other: Row) -> float | None:
 
 
 def floor_of(row: Row, rows: Sequence[Row]) -> float | None:
-    """What its floors take together; None if it has none, or if one of them was not measured."""
+    """The sum of the row's floors, or None if it has none or if one was not measured."""
     medians = {other.subject: other.median for other in rows if other.role == "floor"}
     if not row.floor or not all(name in medians for name in row.floor):
         return None
@@ -368,7 +357,7 @@ def verdicts(results: Results) -> list[Verdict]:
 
 
 def digits(value: float, unit: str = "") -> str:
-    """Three significant digits, or all before the point; percentages have two after it."""
+    """Three significant digits, or all before the decimal point; percentages have two after it."""
     if unit == CAPACITY:
         return f"{value:,.2f}"
     if abs(value) >= 1000:
@@ -381,7 +370,7 @@ def figure(row: Row) -> str:
 
 
 def plain(text: str) -> str:
-    """The text escaped for Markdown, also in a table."""
+    """The text escaped for Markdown, even inside a table."""
     if "`" not in text:
         # An underscore inside a word has no meaning in Markdown.
         text = re.sub(r"[\\*<]|\b_|_\b", lambda sign: "\\" + sign[0], text)
@@ -389,7 +378,6 @@ def plain(text: str) -> str:
 
 
 COLUMNS = ["median", "quartiles", "ratio", "over floor", "repeats", "ahead ms"]
-COLUMNS += [f"{name} µs" for name in PERCENTILES]
 
 
 def columns(row: Row, rows: Sequence[Row]) -> list[str]:
@@ -400,7 +388,7 @@ def columns(row: Row, rows: Sequence[Row]) -> list[str]:
         beside = ""
     else:
         value = ratio(row, best)
-        # What asks a store may take ten thousand times as long as what does not.
+        # A call that queries a store may take ten thousand times as long as one that does not.
         beside = "" if value is None else f"{value:.2f}" if value < 100 else digits(value)
         if beside and row.role == "peer" and not row.is_fair_peer:
             beside = f"({beside})"
@@ -420,12 +408,11 @@ def columns(row: Row, rows: Sequence[Row]) -> list[str]:
         "" if floor is None else digits(row.median - floor),
         repeats,
         ahead,
-        *(digits(value) if (value := row.percentiles_us.get(name)) else "" for name in PERCENTILES),
     ]
 
 
 def without_empty_columns(header: Sequence[str], lines: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The header and the lines, without the columns in which no line has anything."""
+    """The header and the lines, without the columns that are empty in every line."""
     kept = [n for n in range(len(header)) if any(line[n] for line in lines)]
     return [[line[n] for n in kept] for line in (header, *lines)]
 
@@ -437,13 +424,13 @@ def markdown_table(header: Sequence[str], *lines: Sequence[str]) -> list[str]:
 
 
 def short_name(name: str) -> str:
-    """Without trademarks, a frequency and words that say nothing."""
+    """The name without its trademarks, frequency and filler words."""
     name = re.sub(r"\(.*?\)|@.*|\b(CPU|Processor)\b", " ", name)
     return " ".join(name.split())
 
 
 def file_name(name: str) -> str:
-    """In lower case, with hyphens."""
+    """The name in lower case, with hyphens."""
     return re.sub(r"[^a-z0-9]+", "-", short_name(name).lower()).strip("-")
 
 
@@ -453,13 +440,13 @@ def processor(results: Results) -> str:
 
 
 def own_name(results: Results) -> str:
-    """What its document is of, if not of languages."""
+    """What the document covers, if it is not about languages."""
     named = results.languages
     return CASES.get(named[0], {}).get("apart", "") if len(named) == 1 else ""
 
 
 def stem(results: Results) -> str:
-    """Of the document and the folder of its charts."""
+    """The file name of the document, and the name of its chart folder."""
     return "-".join(filter(None, [file_name(processor(results)), own_name(results).lower()]))
 
 
@@ -484,7 +471,7 @@ the benchmarks measure](https://github.com/polyflake/polyflake/blob/main/benchma
 
 @dataclass
 class Compared:
-    """Ours, and the best that it is compared with."""
+    """Our row, and the best peer, with which it is compared."""
 
     language: str
     ours: Row
@@ -498,7 +485,7 @@ def compared(language: str, rows: Sequence[Row]) -> Compared | None:
 
 
 def one_id(results: Results) -> list[Compared]:
-    """What one ID takes in each language: of the first table that says so."""
+    """The time for one ID in each language, from the first table that has it."""
     found = []
     for language in results.languages:
         tables = results.tables(language).items()
@@ -509,7 +496,7 @@ def one_id(results: Results) -> list[Compared]:
 
 
 def answers(results: Results) -> list[tuple[str, Compared]]:
-    """The first sentences of a language's own document, and what they are about."""
+    """The opening sentences of a language's own document, and the rows they are about."""
     (language,) = results.languages
     tables = {
         name: rows
@@ -530,7 +517,7 @@ def within(language: str) -> str:
 
 
 def answer(results: Results) -> str:
-    """The result in a few sentences; empty if nothing is compared."""
+    """The result in a few sentences, or empty if nothing is compared."""
     if own_name(results):
         sentences = [
             text.format(
@@ -561,7 +548,7 @@ OWN_OVERVIEW = "{}: Polyflake and the best other that is compared with it"
 
 
 def document(results: Results, charts: Iterable[str]) -> str:
-    """The chart and what it says; the figures; the machine, and how it was measured."""
+    """The chart and a summary, the figures, the machine, and how the figures were measured."""
     charts = set(charts)
     lines = [f"# Benchmarks on {title(results)}", ""]
     if (first := chart_name(results, "overview")) in charts:
@@ -607,8 +594,9 @@ def language_section(results: Results, language: str, charts: set[str]) -> list[
 
 
 def packages(tables: list[list[Row]]) -> list[list[str]]:
-    """A line for each package, with its figure in each table, and one for the floors of ours."""
-    # Polyflake's first row has the defaults. A peer shows its fastest call, a compared one if any.
+    """A line for each package, with its figure in each table, and one for our floors."""
+    # Polyflake's first row uses the defaults. A peer's line shows its fastest call, if possible one
+    # that is compared.
     found: dict[str, dict[int, Row]] = {}
     for at, rows in enumerate(tables):
         for row in sorted(rows, key=lambda row: row.role == "peer" and not row.is_fair_peer):
@@ -695,7 +683,7 @@ CHARTED = (MADE, DECODED, SERVED)
 MOST_PEERS = 6
 WIDTH, MARGIN, LINE, BAR = 400, 12, 30, 9
 
-# Opaque, to be readable on any page, and dark if the reader's system is.
+# Opaque, so that it is readable on any page, and dark if the reader's system is in dark mode.
 STYLE = """\
 text { font: 12px system-ui, sans-serif; fill: #1a2230 }
 .page { fill: #ffffff }
@@ -712,7 +700,7 @@ text { fill: #e7ecf3 }
 
 
 def charted(rows: Sequence[Row]) -> list[Row]:
-    """Ours, and the best peers that ours is compared with."""
+    """Our rows, and the best peers that they are compared with."""
     ours = [row for row in rows if row.role == "ours"]
     peers = [row for row in rows if row.is_fair_peer]
     return ours + peers[:MOST_PEERS] if ours and peers else []
@@ -731,12 +719,12 @@ def chart(results: Results, language: str) -> str | None:
     }
     if not panels:
         return None
-    # No language has both kinds.
+    # No language has both kinds of table.
     return drawn(language, heading(next(iter(panels.values()))[0]), panels)
 
 
 def overview(results: Results) -> str | None:
-    """An SVG of what the answer compares: a panel for each language, all to one scale."""
+    """An SVG of the comparisons in the answer: a panel for each language, all to the same scale."""
     if own_name(results):
         pairs = [pair for _, pair in answers(results)]
         if not pairs:
@@ -752,13 +740,13 @@ def overview(results: Results) -> str | None:
 
 
 def drawn(name: str, says: str, panels: dict[str, list[Row]], scale: float | None = None) -> str:
-    """The panels below each other, each to its own scale unless one is given."""
+    """The panels one below the other, each to its own scale unless one is given."""
     y = MARGIN + 12
     parts = [f'<text x="{MARGIN}" y="{y}">{escape(name)}, {says}</text>']
     for title, rows in panels.items():
         y += 2 * MARGIN
         parts.append(f'<text class="title" x="{MARGIN}" y="{y}">{escape(title)}</text>')
-        # One slow package must not make all others look alike.
+        # One slow package must not make all the others look alike.
         compared = [row.median for row in rows if row.role == "ours" or row is best_peer(rows)]
         end = scale or min(max(row.median for row in rows), 3 * max(compared))
         for row in rows:
@@ -791,7 +779,7 @@ def chart_name(results: Results, language: str) -> str:
 
 
 def write_report(results: Results, folder: Path) -> Path:
-    """Writes a document and its charts; returns the document."""
+    """Writes a document and its charts, and returns the document's path."""
     written = folder / f"{stem(results)}.md"
     own = written.with_suffix("")
     shutil.rmtree(own, ignore_errors=True)

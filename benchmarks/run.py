@@ -1,18 +1,18 @@
-"""Measures the cost of an ID, ours and other packages', in every language; writes docs/benchmarks.
+"""Measures the cost of an ID, with Polyflake and other packages, in all languages.
 
     make bench                                        everything, after building it
     python benchmarks/run.py [LANGUAGE ...] [--rounds N]
 
-Each kind of processor has its own document, which a run on it replaces. If languages are named, the
-document goes to target/benchmarks/partial, and docs/benchmarks stays as it is: all figures of a
-document are of one run. Exits with 1 if a language's program fails. See also benchmarks/README.md.
+Each kind of processor has its own document in docs/benchmarks, which a run on that processor
+replaces. If languages are named, the document goes to target/benchmarks/partial instead: all the
+figures in a document come from the same run. Exits with 1 if a language's program fails. See also
+benchmarks/README.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import os
 import platform
 import re
@@ -23,14 +23,16 @@ import tomllib
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
+import harness
+from harness import NoAnswer, Program, missing, problem_of, without_paths
 from report import (
     CASES,
     DOCUMENTS,
     RESULTS,
     Record,
-    check_record,
     pinned,
     results_of,
     save,
@@ -42,31 +44,24 @@ ROOT = Path(__file__).resolve().parent.parent
 SUITE = ROOT / "benchmarks"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 WORK = TARGET / "benchmarks"
-# For all rounds of a program; ours take one or two minutes.
+# The time limit for a build or an installation.
 LONGEST_RUN_S = 1800
 
 
 class CommandFailed(Exception):
-    """A command that exits with a status other than 0; the text is its error."""
+    """A command that exits with a status other than 0; the message is its error."""
 
 
 class Skipped(Exception):
-    """A language that this machine does not have; the text says what is missing."""
+    """A language missing from this machine; the message says what is missing."""
 
 
 def say(text: str) -> None:
     print(f"--- {text}", file=sys.stderr, flush=True)
 
 
-def without_paths(text: str) -> str:
-    """The text without the folders of this machine, for a document."""
-    for folder, name in ((str(ROOT) + "/", ""), (str(ROOT), "."), (str(Path.home()), "~")):
-        text = text.replace(folder, name)
-    return text
-
-
 def command(*arguments: str | Path, folder: Path = ROOT, **variables: str) -> str:
-    """Runs it with variables added to the environment, and returns its output."""
+    """Runs a command with variables added to the environment, and returns its output."""
     try:
         done = subprocess.run(
             [str(argument) for argument in arguments],
@@ -88,34 +83,19 @@ def command(*arguments: str | Path, folder: Path = ROOT, **variables: str) -> st
     return done.stdout
 
 
-def problem_of(output: str) -> str:
-    """The first line that names an error, or else the last line that is not a command's usage."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    lines = [line for line in lines if not re.match(r"[\w:-]+ \[-", line)]
-    named = [line for line in lines if re.match(r"(npm )?(error|fatal)\b", line, re.IGNORECASE)]
-    return without_paths((named or lines[-1:] or [""])[0])[:300]
-
-
 def need(program: str, package: str) -> None:
-    """Installs Debian's package if the program is missing; if that fails, using it will say so."""
+    """Installs a Debian package if the program is missing; if that fails, so will the program."""
     if not shutil.which(program):
         subprocess.run([ROOT / "tools" / "need", program, package], stdout=sys.stderr, check=False)
 
 
-def missing(language: str, subject: str, why: str) -> Record:
-    version = pinned(language).get(subject, "")
-    named = {"kind": "missing", "language": language, "subject": subject}
-    return named | {"version": version, "why": why}
-
-
 def all_missing(language: str, why: str) -> list[Record]:
-    """Every peer that the language's lock file pins."""
+    """Every peer pinned in the language's lock file."""
     names = [name for name in CASES[language]["rows"] if not name.lower().startswith("polyflake")]
     return [missing(language, name, why) for name in names if name in pinned(language)]
 
 
-Program = list[str | Path]
-Prepared = tuple[Program, list[Record]]
+Prepared = tuple[list[Program], list[Record]]
 
 
 # Languages ---------------------------------------------------------------------------------------
@@ -139,7 +119,7 @@ def rust() -> Prepared:
     except CommandFailed as problem:
         say(f"Rust: does not build with all peers ({problem}); looking for those that do")
         kept: list[str] = []
-        # If ours does not build without peers, that is an error.
+        # This fails if ours does not build even without peers.
         build_with(kept)
         for peer in manifest["features"]["default"]:
             try:
@@ -148,7 +128,7 @@ def rust() -> Prepared:
             except CommandFailed as why:
                 records.append(missing("Rust", peer, f"does not build: {why}"))
         build_with(kept)
-    return [target / "release" / manifest["package"]["name"]], records
+    return [Program([target / "release" / manifest["package"]["name"]])], records
 
 
 def c() -> Prepared:
@@ -158,7 +138,7 @@ def c() -> Prepared:
     program = WORK / "c" / "bench"
     program.parent.mkdir(parents=True, exist_ok=True)
     command("cc", "-O2", "-pthread", SUITE / "c" / "bench.c", "-o", program, *flags)
-    return [program], []
+    return [Program([program])], []
 
 
 def python() -> Prepared:
@@ -174,7 +154,7 @@ def python() -> Prepared:
         except CommandFailed as problem:
             subject = requirement.partition("==")[0]
             records.append(missing("Python", subject, f"does not install: {problem}"))
-    return [interpreter, SUITE / "python" / "bench.py"], records
+    return [Program([interpreter, SUITE / "python" / "bench.py"])], records
 
 
 def environment(folder: Path) -> Path:
@@ -199,7 +179,7 @@ def node() -> Prepared:
         command("npm", "ci", "--no-audit", "--no-fund", folder=folder)
     except CommandFailed as problem:
         records = all_missing("Node", f"npm ci: {problem}")
-    return ["node", folder / "bench.js"], records
+    return [Program(["node", folder / "bench.js"])], records
 
 
 def go() -> Prepared:
@@ -220,7 +200,7 @@ def go() -> Prepared:
     )
     program = WORK / "go" / "bench"
     command("go", "build", "-o", program, ".", folder=SUITE / "go", **local)
-    return [program], []
+    return [Program([program])], []
 
 
 def php() -> Prepared:
@@ -237,15 +217,15 @@ def php() -> Prepared:
         command("composer", "install", "--no-interaction", folder=folder)
     except CommandFailed as problem:
         records = all_missing("PHP", f"does not install: {problem}")
-    return ["php", folder / "bench.php"], records
+    return [Program(["php", folder / "bench.php"])], records
 
 
 def counters() -> Prepared:
-    """Counters are not one language's: their tables have Rust, Java, and what stores give."""
+    """Counters do not belong to one language: their tables cover Rust, Java and bare stores."""
     need("redis-server", "redis-server")
     need("mariadbd", "mariadb-server")
     need("etcd", "etcd-server")
-    need("curl", "curl")  # asks etcd whether it is there
+    need("curl", "curl")  # checks whether etcd is running
     need("openssl", "openssl")  # makes MariaDB's certificates
     if not list(Path("/usr/lib/postgresql").glob("*/bin/postgres")):
         need("postgres", "postgresql")
@@ -255,77 +235,96 @@ def counters() -> Prepared:
         folder=SUITE / "counters",
         CARGO_TARGET_DIR=str(target),
     )
-    program: Program = [target / "release" / "polyflake-counter-benchmarks"]
+    program = target / "release" / "polyflake-counter-benchmarks"
+    why = "not on Maven Central: its server's statements for a segment are measured"
+    records = [missing("Counters", name, why) for name in ("tinyid", "Leaf")]
+    urls, servers, without = started("Counters", program, "servers")
+    records += without
+    programs = [Program([program], urls, servers)]
     try:
-        return [*program, "--java", cosid()], []
+        need("javac", "default-jdk-headless")
+        # Suppress a warning about a log that is not needed.
+        options = ("-Dslf4j.internal.verbosity=ERROR", "-cp", java_classes("counters", ""))
+        java = ["java", *options, "Bench"]
+        programs += [Program(java, urls)] if "REDIS" in urls else []
     except CommandFailed as problem:
-        return program, [missing("Counters", "CosId", f"does not build: {problem}")]
+        records.append(missing("Counters", "CosId", f"does not build: {problem}"))
+    return programs, records
+
+
+def started(
+    language: str, *program: str | Path
+) -> tuple[dict[str, str], subprocess.Popen[str], list[Record]]:
+    """Starts the program's servers; returns their variables and the missing peers."""
+    servers = subprocess.Popen([*program], stdin=PIPE, stdout=PIPE, text=True)
+    assert servers.stdout is not None
+    found: dict[str, str] = {}
+    records: list[Record] = []
+    for line in servers.stdout:
+        if not (words := line.strip().split("\t"))[0]:
+            return found, servers, records
+        if words[0] == "missing":
+            records.append(missing(language, *words[1:]))
+        else:
+            found[words[0]] = words[1]
+    raise CommandFailed("the servers did not start")
+
+
+def java_classes(profile: str, home: str, *jars: Path) -> str:
+    """The class path for a Java program and the packages that its profile names."""
+    need("mvn", "maven")
+    work = WORK / "java" / profile
+    # Remove the jars of earlier versions.
+    shutil.rmtree(work, ignore_errors=True)
+    folder, lib, classes = SUITE / "java", work / "lib", work / "classes"
+    maven = ("mvn", "-B", "-q", f"-P{profile}", "dependency:copy-dependencies", f"-Dlib={lib}")
+    java = {"JAVA_HOME": home} if home else {}
+    command(*maven, folder=folder, **java)
+    path = ":".join([f"{lib}/*", *map(str, jars)])
+    # An annotation processor makes JMH's classes, and newer JDKs must be told to run it.
+    javac = (f"{home}/bin/javac", "-proc:full") if home else ("javac",)
+    command(*javac, "-d", classes, "-cp", path, *sorted((folder / profile).glob("*.java")))
+    return f"{classes}:{path}"
 
 
 def java() -> Prepared:
-    """JMH takes minutes, so Java is measured apart from the other languages."""
-    home, work = jdk(), WORK / "jmh"
+    """JMH takes minutes, so Java is measured separately from the other languages."""
+    home, built = jdk(), WORK / "java" / "polyflake"
     if not home:
         raise Skipped("there is no JDK 22 or later")
     need("mvn", "maven")
-    lib, classes = work / "lib", work / "classes"
-    for folder in (lib, classes):  # without the jars of a version that was here before
-        shutil.rmtree(folder, ignore_errors=True)
-    maven = ("mvn", "-B", "-q", "-f")
-    command(
-        *(*maven, SUITE / "jmh" / "pom.xml", "dependency:copy-dependencies", f"-Dlib={lib}"),
-        JAVA_HOME=home,
-    )
-    command(
-        *(*maven, ROOT / "bindings-c" / "java" / "pom.xml", "package"),
-        *("-Dmaven.test.skip", f"-Dbuilt={work / 'polyflake'}"),
-        JAVA_HOME=home,
-    )
+    pom = ROOT / "bindings-c" / "java" / "pom.xml"
+    maven = ("mvn", "-B", "-q", "-f", pom, "package", "-Dmaven.test.skip", f"-Dbuilt={built}")
+    command(*maven, JAVA_HOME=home)
     version = command(ROOT / "tools" / "metadata", "version").strip()
-    shutil.copy(work / "polyflake" / f"polyflake-{version}.jar", lib)
-    command(
-        *(f"{home}/bin/javac", "-proc:full", "-d", classes, "-cp", f"{lib}/*"),
-        *sorted((SUITE / "jmh").glob("*.java")),
-    )
+    classes = java_classes("ids", home, built / f"polyflake-{version}.jar")
     # In UTC, since ShardingSphere's epoch is a local time.
     options = ("--enable-native-access=ALL-UNNAMED", "-Duser.timezone=UTC")
-    return [
-        *(f"{home}/bin/java", *options, "-cp", f"{classes}:{lib}/*"),
-        "polyflake.benchmarks.Main",
-    ], []
+    java = [f"{home}/bin/java", *options, "-cp", classes, "polyflake.benchmarks.Main"]
+    return [Program(java)], []
 
 
 def jdk() -> str:
-    """The home of a JDK that the package can use, or an empty text."""
+    """The home of a JDK that the package can use, or an empty string."""
     found = subprocess.run([ROOT / "bindings-c" / "java" / "jdk"], capture_output=True, text=True)
     return found.stdout.strip()
 
 
-def cosid() -> str:
-    """Where the classes are."""
-    need("javac", "default-jdk-headless")
-    need("mvn", "maven")
-    work = WORK / "java"
-    command(
-        *("mvn", "-B", "-q", "compile", "dependency:copy-dependencies", f"-Dwork={work}"),
-        folder=SUITE / "java",
-    )
-    return f"{work / 'classes'}:{work / 'lib'}/*"
-
-
 def service() -> Prepared:
-    """Nor is the service: it is measured by the clients of others."""
+    """The service does not belong to one language either: third-party clients measure it."""
     need("redis-server", "redis-server")
     need("redis-benchmark", "redis-tools")
     need("wrk", "wrk")
     cargo = ("cargo", "build", "--locked", "--quiet")
-    # In the folder of all builds, since it is what users get.
+    # In the folder shared by all builds, since this is the program that users get.
     command(*cargo, "--profile", "command", "-p", "polyflake-cli", CARGO_TARGET_DIR=str(TARGET))
     target = WORK / "service"
     command(*cargo, "--release", folder=SUITE / "service", CARGO_TARGET_DIR=str(target))
     constant = target / "release" / "polyflake-service-benchmarks"
+    bench: list[str | Path] = [sys.executable, SUITE / "service" / "bench.py"]
     program = TARGET / "command" / "polyflake"
-    return [sys.executable, SUITE / "service" / "bench.py", program, constant], []
+    found, servers, _ = started("Service", *bench, "servers", program, constant)
+    return [Program(bench, found, servers)], []
 
 
 LANGUAGES: dict[str, tuple[str, Callable[[], Prepared]]] = {
@@ -344,20 +343,21 @@ LANGUAGES: dict[str, tuple[str, Callable[[], Prepared]]] = {
 # Running -----------------------------------------------------------------------------------------
 
 
-def measure(name: str, prepare: Callable[[], Prepared], rounds: int | None) -> list[Record]:
-    """A language's records; if something fails, one of them says so."""
+def measure(name: str, prepare: Callable[[], Prepared], rounds: int) -> list[Record]:
+    """A language's records; if something fails, one of the records says so."""
     records: list[Record] = []
     try:
         say(f"{name}: building, and installing its peers")
-        program, records = prepare()
+        programs, records = prepare()
         say(f"{name}: measuring")
-        printed, problem = run_program(program, rounds)
-        records += printed
-        if problem:
-            records.append({"kind": "failed", "language": name, "why": problem})
+        try:
+            records += harness.measure(name, programs, rounds)
+        finally:
+            for program in programs:
+                program.end()
     except Skipped as why:
         records.append({"kind": "skipped", "language": name, "why": str(why)})
-    except (CommandFailed, OSError) as problem:
+    except (CommandFailed, NoAnswer, OSError) as problem:
         records.append({"kind": "failed", "language": name, "why": without_paths(str(problem))})
     for record in records:
         if record["kind"] in ("skipped", "failed"):
@@ -365,34 +365,8 @@ def measure(name: str, prepare: Callable[[], Prepared], rounds: int | None) -> l
     return without_doubles(records)
 
 
-def run_program(program: Program, rounds: int | None) -> tuple[list[Record], str]:
-    """The records it printed, and its error, if any."""
-    options = [] if rounds is None else ["--rounds", str(rounds)]
-    try:
-        done = subprocess.run(
-            [*map(str, program), *options],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            text=True,
-            timeout=LONGEST_RUN_S,
-        )
-    except subprocess.TimeoutExpired:
-        return [], f"it did not finish within {LONGEST_RUN_S} s"
-    problem = f"exit status {done.returncode}" if done.returncode != 0 else ""
-    records = []
-    for number, line in enumerate(done.stdout.splitlines(), 1):
-        try:
-            records.append(check_record(json.loads(line)))
-        except ValueError as why:  # a WrongRecord is one
-            problem = problem or f"line {number} of its output: {why}"
-    if not any(record["kind"] == "result" for record in records):
-        problem = problem or "it printed no result"
-    return records, problem
-
-
 def without_doubles(records: Sequence[Record]) -> list[Record]:
-    """A peer that does not install cannot be imported either: the first reason says more."""
+    """A peer that cannot be installed cannot be imported either: the first reason says more."""
     seen: set[tuple[str, str]] = set()
     kept = []
     for record in records:
@@ -469,13 +443,13 @@ def main() -> int:
         metavar="LANGUAGE",
         help=f"one of {', '.join(LANGUAGES)}; all by default",
     )
-    parser.add_argument("--rounds", type=int, help="how many times each is measured, at least 7")
+    parser.add_argument("--rounds", type=int, default=9, help="at least 7; 9 by default")
     given = parser.parse_args()
     unknown = [name for name in given.languages if name not in LANGUAGES]
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(LANGUAGES)}")
 
-    if given.rounds is not None and given.rounds < 7:
+    if given.rounds < 7:
         parser.error("--rounds must be at least 7")
 
     runs = [given.languages]
@@ -489,31 +463,31 @@ def main() -> int:
 
 
 def apart(key: str) -> bool:
-    """Whether it has its own document."""
+    """Whether the language has its own document."""
     return "apart" in CASES[LANGUAGES[key][0]]
 
 
-def run(keys: Sequence[str], rounds: int | None) -> bool:
-    """Measures, and writes a document; returns whether something failed."""
+def run(keys: Sequence[str], rounds: int) -> bool:
+    """Measures the languages and writes a document; returns whether anything failed."""
     load = f"{os.getloadavg()[0]:.2f} in the minute before"
     records: list[Record] = []
     for key in keys:
         records += measure(*LANGUAGES[key], rounds)
-    # After measuring: by now, everything that can be installed is.
+    # Versions are read after measuring: by now, everything that can be installed has been.
     date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d")
     facts = {
         "machine": machine() | {"Load": load},
         "tools": tools(dict.fromkeys(record["language"] for record in records)),
     }
     records.insert(0, {"kind": "run", "date": date, **facts})
-    # All figures in a document come from one run.
+    # All the figures in a document come from the same run.
     together = [key for key in LANGUAGES if not apart(key)]
     whole = sorted(keys) == sorted(together) or (len(keys) == 1 and apart(keys[0]))
     partial = WORK / "partial"
     data, folder = (RESULTS, DOCUMENTS) if whole else (partial / "results", partial)
     results = results_of(records)
     print(terminal(results))
-    if results.rows:  # Nothing was measured: keep the document's figures.
+    if results.rows:  # If nothing was measured, keep the document's figures.
         save(records, data)
         write_all(data, folder)
         say(f"results: {without_paths(str(data))}; documents: {without_paths(str(folder))}")

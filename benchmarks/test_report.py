@@ -1,4 +1,4 @@
-"""report.py, on invented results, and what the service's benchmark reads."""
+"""Tests report.py on invented results, and how the service's benchmark parses client output."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 from xml.etree import ElementTree
 
+import harness
 import pytest
 import report
 import run
@@ -259,7 +260,7 @@ def table_of(results: report.Results, language: str = "Rust") -> list[str]:
 def test_the_document(results: report.Results) -> None:
     lines = report.document(results, ["intel-xeon/rust.svg"]).splitlines()
     assert lines[0] == "# Benchmarks on Intel Xeon"
-    # Ours first, then peers, best first, then the floors of ours.
+    # Ours first, then peers, best first, then our floors.
     assert table_of(results) == [
         "| package | version | one thread, ns | full load, % | decode, ns | note |",
         "| --- | --- | ---: | ---: | ---: | --- |",
@@ -339,7 +340,7 @@ def test_the_document_begins_with_the_chart_and_the_answer(tmp_path: Path) -> No
     ]
     chart = ElementTree.parse(tmp_path / "intel-xeon" / "overview.svg")
     bars = [float(bar.attrib["width"]) for bar in chart.findall(".//{*}rect[@class]")[1:]]
-    # All to one scale.
+    # All to the same scale.
     longest = report.WIDTH - 2 * report.MARGIN
     figures = (24, 40, 50, 45, 100, 250)
     assert bars == [pytest.approx(longest * figure / 250, abs=0.1) for figure in figures]
@@ -441,7 +442,6 @@ def test_results_are_saved_without_the_rounds(tmp_path: Path) -> None:
     assert saved == report.results_of([RUN, served("polyflake", 5, "ours")])
     (row,) = saved.rows
     assert (row.median, row.quartiles) == (5, [5, 5])
-    assert row.percentiles_us == {"p50": 25.5, "p99": 110, "p99.9": 1234}
     assert "rounds" not in (tmp_path / "intel-xeon-service.jsonl").read_text()
 
 
@@ -465,9 +465,6 @@ def test_the_terminal_shows_what_is_missing_and_not_reached(results: report.Resu
         ({"reads_clock": 1}, "reads_clock is not a bool"),
         ({"note": None}, "note is not a str"),
         ({"role": "ours", "floor": "clock"}, "floor is not a list"),
-        ({"percentiles_us": [1]}, "percentiles_us is not a dict"),
-        ({"percentiles_us": {"p95": [1]}}, "percentiles_us has 'p95', not p50, p99, p99.9"),
-        ({"percentiles_us": {"p50": []}}, "percentiles_us: p50 has no number, or other items"),
     ],
 )
 def test_wrong_records_are_errors(change: dict[str, Any], problem: str) -> None:
@@ -518,19 +515,17 @@ def test_some_have_a_document_of_their_own(tmp_path: Path, language: str, words:
 
 
 def served(subject: str, median: float, role: str = "peer", **more: Any) -> dict[str, Any]:
-    percentiles = {"p50": [20.5, 30.5, 25.5], "p99": [150, 90, 110], "p99.9": [2000, 900, 1234]}
     record = {
         "language": "Service",
         "table": "RESP, 1 connection",
         "unit": report.SERVED,
         **dict.fromkeys(("repeated", "ids", "ahead_ms")),
-        "percentiles_us": percentiles,
     }
     return result(subject, median, role, **record | more)
 
 
 AS_MANY = [{"what": "ratio to", "subject": "INCR", "at_least": 1}]
-PER_CPU = {"unit": report.SERVED_PER_CPU, "percentiles_us": {}}
+PER_CPU = {"unit": report.SERVED_PER_CPU}
 SERVED = [
     RUN,
     served("slower", 30_000),
@@ -597,7 +592,6 @@ def test_the_service_has_a_document_of_its_own(tmp_path: Path) -> None:
         "| **polyflake counter** | 1.0.0 | 39,000 |  |",
         "| INCR | 1.0.0 | 40,000 | 60,000 |",
     ]
-    assert re.search(r" 25\.5 +110 +1,234$", report.terminal(read(*SERVED)), re.MULTILINE)
     chart = (tmp_path / "intel-xeon-service" / "service.svg").read_text()
     assert "Service, requests per second: more is better" in chart
     assert chart.count(">RESP, 1 connection<") == 1
@@ -615,79 +609,82 @@ def bench() -> ModuleType:
     return module
 
 
-REDIS_BENCHMARK = """\
+def test_what_the_clients_print(bench: ModuleType) -> None:
+    said = """\
 INCR orders: rps=0.0 (overall: nan) avg_msec=nan (overall: nan)\r\r====== INCR orders ======
   50000 requests completed in 0.08 seconds
-  50 parallel clients
-
-Latency by percentile distribution:
-0.000% <= 0.159 milliseconds (cumulative count 16)
-50.000% <= 0.751 milliseconds (cumulative count 25600)
-99.902% <= 7.671 milliseconds (cumulative count 49952)
-100.000% <= 7.703 milliseconds (cumulative count 50000)
-
-Cumulative distribution of latencies:
-0.096% <= 0.207 milliseconds (cumulative count 48)
-
 Summary:
   throughput summary: 609756.06 requests per second
-  latency summary (msec):
-          avg       min       p50       p95       p99       max
-        1.011     0.152     0.751     2.087     7.367     7.703
+"""
+    assert bench.of_redis_benchmark(said) == (50_000, 609_756.06)
+    with pytest.raises(bench.Failed, match="does not print"):
+        bench.of_redis_benchmark("Error from server: ERR unknown_generator")
+    done = {"requests": 3000, "duration_us": 1_500_000, "errors": {"connect": 0, "status": 0}}
+    assert bench.of_wrk("Running 2s test\n" + json.dumps(done) + "\n") == (3000, 2000)
+    with pytest.raises(bench.Failed, match="'status': 1"):
+        bench.of_wrk(json.dumps(done | {"errors": {"connect": 0, "status": 1}}))
+
+
+# The harness -------------------------------------------------------------------------------------
+
+PROGRAM = r"""
+import array, sys
+if len(sys.argv) < 3:
+    print("one ID\tpolyflake next_id\tversion=2.0")
+    print("one ID\tferroid\none ID\tclock\none ID|other\tsnowid x")
+    print("full load, one thread\tpolyflake load")
+    sys.exit()
+for line in sys.stdin:
+    if sys.argv[2] == "ferroid":
+        sys.exit("error: no time")
+    if line.startswith("ids"):
+        _, count, file = line.split()
+        ids = [n << 22 for n in range(int(count))]
+        ids[3] = ids[2]  # once twice, and 3 ms ahead
+        words = array.array("Q")
+        for n in range(0, len(ids), 2):
+            words.extend([*ids[n : n + 2], (1288834974657 - 3 + n) * 1000])
+        print("2 1", flush=True)
+        with open(file, "wb") as into:
+            words.tofile(into)
+        print(flush=True)
+    else:
+        print(7 if sys.argv[2] != "snowid x" else "1 50", flush=True)
 """
 
 
-def test_what_redis_benchmark_prints(bench: ModuleType) -> None:
-    percentiles = {"p50": 751, "p99": 7367, "p99.9": 7671}
-    assert bench.of_redis_benchmark(REDIS_BENCHMARK) == (50_000, 609_756.06, percentiles)
-    with pytest.raises(bench.Failed, match="does not print"):
-        bench.of_redis_benchmark("Error from server: ERR unknown_generator")
-
-
-def test_what_wrk_prints(bench: ModuleType) -> None:
-    said = {
-        "requests": 3000,
-        "duration_us": 1_500_000,
-        "percentiles_us": {"p50": 10, "p99": 20, "p99.9": 30},
-        "errors": {"connect": 0, "status": 0},
+def test_the_harness_measures_in_rounds_and_checks_the_ids() -> None:
+    program = harness.Program([sys.executable, "-c", PROGRAM])
+    records = {
+        (record["subject"], record.get("table", "")): record
+        for record in harness.measure("Rust", [program], 3)
     }
-    run = bench.of_wrk("Running 2s test\n" + json.dumps(said) + "\n")
-    assert run == (3000, 2000, said["percentiles_us"])
-    with pytest.raises(bench.Failed, match="'status': 1"):
-        bench.of_wrk(json.dumps(said | {"errors": {"connect": 0, "status": 1}}))
+    checked = {"repeated": 1, "ids": 256_000, "ahead_ms": 4}
+    ours = records["polyflake next_id", "one ID"]
+    assert ours == ours | checked | {"rounds": [7, 7, 7], "version": "2.0", "kind": "result"}
+    assert records["clock", "one ID"].get("ids") is None
+    assert records["snowid x", "other"]["rounds"] == [50, 50, 50]
+    # Two IDs per block, one block per 2 ms: one ID per ms.
+    assert (
+        records["polyflake load", "full load, one thread"]["rounds"]
+        == [pytest.approx(100 / 4096, rel=1e-3)] * 3
+    )
+    assert records["ferroid", ""]["why"] == "failed in the table “one ID”: error: no time"
 
 
-def test_a_subject_of_the_service_is_what_a_report_reads(bench: ModuleType) -> None:
-    class Server:
-        spent = 0.0
+def test_one_of_ours_may_not_fail() -> None:
+    program = harness.Program(
+        [sys.executable, "-c", PROGRAM.replace('"ferroid":', '"polyflake next_id":')]
+    )
+    with pytest.raises(harness.NoAnswer, match="polyflake next_id: error: no time"):
+        harness.measure("Rust", [program], 1)
 
-        def cpu_s(self) -> float:
-            return self.spent
 
-    server = Server()
-
-    def run() -> Any:
-        server.spent += 0.5
-        return bench.Run(30_000, 25_000.0, {"p50": 10, "p99": 20, "p99.9": 30})
-
-    ours = bench.Subject("RESP", "polyflake snowflake", "", server, run)
-    many = bench.Subject("HTTP", "polyflake snowflake", "", server, run, is_one_id=False)
-    for subject in (ours, ours, many):
-        subject.measure()
-    rate, per_cpu, of_many = (*ours.records(), *many.records())
-    assert rate["rounds"] == [25_000, 25_000]
-    assert rate["percentiles_us"]["p99"] == [20, 20]
-    assert per_cpu["rounds"] == [60_000, 60_000]
-    results = read(RUN, rate, per_cpu, of_many)
-    assert [row.unit for row in results.rows] == [
-        report.SERVED,
-        report.SERVED_PER_CPU,
-        report.SERVED,
-    ]
-    assert [(v.seen, v.reached) for v in report.verdicts(results)] == [
-        ("redis-server INCR is missing", False),
-        ("60,000", True),
-    ]
+def test_a_program_may_answer_with_several_rounds() -> None:
+    several = PROGRAM.replace("print(7 if", "print('7 7 8 8 9' if")
+    program = harness.Program([sys.executable, "-c", several])
+    records = harness.measure("Rust", [program], 7)
+    assert len(records[0]["rounds"]) == 10
 
 
 def test_the_constant_is_built_as_the_service_is() -> None:

@@ -1,8 +1,7 @@
-/* The cost of an ID in C: Polyflake, the textbook generator under a mutex (there is no package), and the
- * least work that any such call must do, in interleaved rounds of one run. JSON Lines on standard
- * output, progress on standard error.
+/* The cost of an ID in C: Polyflake, the textbook generator under a mutex (no package exists), and the least
+ * work that any such call must do. ../harness.py tells this program what to measure.
  *
- *   cc -O2 -pthread bench.c -o bench $(pkg-config --cflags --libs polyflake) && ./bench [--rounds N] */
+ *   cc -O2 -pthread bench.c -o bench $(pkg-config --cflags --libs polyflake) */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif
@@ -16,30 +15,23 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The loops below are inlined into a function for each subject, so that subjects are called directly and not
- * through a pointer. */
+/* The loops below are inlined into a function for each subject, so that subjects are called directly rather
+ * than through a pointer. */
 #define INLINE static inline __attribute__((always_inline))
 
 enum {
-  DEFAULT_ROUNDS = 9,
-  MAX_ROUNDS = 1000,
   BURST = 1000, /* calls */
   BURSTS = 20,  /* per round */
   BATCH = 1024,
-  FEW_BATCHES = 3, /* per burst: 3,072 IDs, which a fresh tick has at least with `spread` */
+  FEW_BATCHES = 3, /* per burst: 3,072 IDs, the fewest that a fresh tick has with `spread` */
   FEW_BATCHES_BURSTS = 40,
   MANY_BATCHES = 1000,
   MANY_BATCHES_BURSTS = 8,
-  CAPACITY = 4096,    /* IDs per ms, with 12 sequence bits */
-  WARM_UP = 3,        /* ms of full load that are not measured */
-  FULL_LOAD_MS = 100, /* per round */
-  SHARE = 64,         /* IDs that a thread takes before it checks how many are left */
-  CHECKED = 1000000   /* IDs that are checked for repeats */
+  CAPACITY = 4096, /* IDs per ms, with 12 sequence bits */
+  SHARE = 64       /* IDs that a thread takes before it reads the clock */
 };
 #define TWITTER_EPOCH_MS INT64_C(1288834974657)
-#define WIDE_EPOCH_MS INT64_C(1735689600000)
 #define WIDE "timestamp:40|worker:2|sequence:22@1735689600000/1ms"
-#define WIDER "timestamp:38|worker:1|sequence:25@1735689600000/1ms"
 
 /* Clocks. */
 
@@ -62,7 +54,7 @@ static void wait_for_turn(void) {
   }
 }
 
-/* Make the compiler treat this value, or what this pointer points to, as used. */
+/* Make the compiler treat this value, or the data behind this pointer, as used. */
 INLINE void keep(uint64_t value) {
   __asm__ volatile("" : : "r"(value));
 }
@@ -73,7 +65,7 @@ INLINE void keep_array(void *array) {
 
 /* The subjects. */
 
-static polyflake_snowflake *twitter, *wide, *wider;
+static polyflake_snowflake *twitter, *wide;
 
 static void must(polyflake_status status) {
   if (status != POLYFLAKE_OK) {
@@ -87,8 +79,7 @@ static polyflake_snowflake *snowflake(const char *layout) {
   polyflake_snowflake *ids;
   must(polyflake_options_set(options, "layout", layout, NULL));
   must(polyflake_options_set(options, "node", "1", NULL));
-  /* On a busy machine one of two threads may wait long for the other, and must not give
-   * up. */
+  /* On a busy machine, one of two threads may wait a long time for the other, and must not give up. */
   must(polyflake_options_set(options, "max_wait_ms", "600000", NULL));
   must(polyflake_snowflake_new(options, &ids, NULL));
   polyflake_options_free(options);
@@ -105,8 +96,8 @@ INLINE uint64_t twitter_id(void) {
   return next_id(twitter);
 }
 
-/* A counter, whose numbers are in hand in the largest segments that there can be: what stores cost is
- * measured in benchmarks/counters. */
+/* A counter with its numbers in hand, in segments of the maximum size: benchmarks/counters measures the cost
+ * of stores. */
 static polyflake_counter *counter;
 
 static void open_counter(const char *folder) {
@@ -132,7 +123,7 @@ INLINE void counter_fill(uint64_t *ids) {
 
 static polyflake_public_ids *orders;
 
-/* IDs with their public IDs, which are shown in turn. */
+/* IDs with their public IDs, used in turn. */
 static struct {
   uint64_t id;
   char text[POLYFLAKE_PUBLIC_ID_SIZE];
@@ -171,10 +162,6 @@ INLINE void wide_fill(uint64_t *ids) {
   must(polyflake_fill(wide, BATCH, ids, NULL));
 }
 
-INLINE void wider_fill(uint64_t *ids) {
-  must(polyflake_fill(wider, BATCH, ids, NULL));
-}
-
 static struct {
   pthread_mutex_t mutex;
   int64_t last_ms;
@@ -211,13 +198,7 @@ INLINE void textbook_fill(uint64_t *ids) {
 
 static uint64_t cursor;
 
-INLINE uint64_t read_clock(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  return (uint64_t)now.tv_nsec;
-}
-
-/* The processor's counter; where Polyflake reads none, the clock stands in. */
+/* The processor's counter; where Polyflake does not read one, the clock is used instead. */
 INLINE uint64_t read_counter(void) {
 #if defined(__x86_64__)
   return __builtin_ia32_rdtsc();
@@ -226,7 +207,7 @@ INLINE uint64_t read_counter(void) {
   __asm__ volatile("mrs %0, cntvct_el0" : "=r"(counts));
   return counts;
 #else
-  return read_clock();
+  return (uint64_t)nanoseconds(CLOCK_REALTIME);
 #endif
 }
 
@@ -239,10 +220,6 @@ INLINE uint64_t compare_and_swap(uint64_t time) {
 
 INLINE uint64_t only_swap(void) {
   return compare_and_swap(0);
-}
-
-INLINE uint64_t clock_and_swap(void) {
-  return compare_and_swap(read_clock());
 }
 
 INLINE uint64_t counter_and_swap(void) {
@@ -262,10 +239,10 @@ INLINE void consecutive(uint64_t *ids) {
   taken = first + BATCH;
 }
 
-/* Measuring. Each function returns the figure of a round. */
+/* Measuring. Each function prints the figures of a round. */
 
-/* ns per call, in bursts that need not wait. */
-INLINE double singles(uint64_t (*next)(void)) {
+/* ns per call, in bursts that do not have to wait. */
+INLINE void singles(uint64_t (*next)(void)) {
   int64_t spent = 0;
   for (int burst = 0; burst < BURSTS; burst++) {
     wait_for_turn();
@@ -275,11 +252,11 @@ INLINE double singles(uint64_t (*next)(void)) {
     }
     spent += nanoseconds(CLOCK_MONOTONIC) - start;
   }
-  return (double)spent / (BURSTS * BURST);
+  printf("%.4f\n", (double)spent / (BURSTS * BURST));
 }
 
-/* ns per ID, in batches that need not wait. */
-INLINE double batches(void (*fill)(uint64_t *), int bursts, int batches) {
+/* ns per ID, in batches that do not have to wait. */
+INLINE void batches(void (*fill)(uint64_t *), int bursts, int batches) {
   uint64_t ids[BATCH];
   int64_t spent = 0;
   for (int burst = 0; burst < bursts; burst++) {
@@ -291,302 +268,170 @@ INLINE double batches(void (*fill)(uint64_t *), int bursts, int batches) {
     }
     spent += nanoseconds(CLOCK_MONOTONIC) - start;
   }
-  return (double)spent / bursts / batches / BATCH;
+  printf("%.4f\n", (double)spent / bursts / batches / BATCH);
 }
 
-/* CPU seconds per second in the last round under full load. */
-static double processor_time;
-
-/* The share of the capacity that is used, in %. */
-INLINE double full_load(uint64_t (*next)(void)) {
-  /* It begins in the middle of a tick and ends in the middle of a later one, so the figure is exact. */
-  for (int n = 0; n < WARM_UP * CAPACITY; n++) {
-    keep(next());
-  }
-  int64_t start = nanoseconds(CLOCK_MONOTONIC), cpu = nanoseconds(CLOCK_PROCESS_CPUTIME_ID);
-  for (int n = 0; n < FULL_LOAD_MS * CAPACITY; n++) {
-    keep(next());
-  }
-  double real = (double)(nanoseconds(CLOCK_MONOTONIC) - start);
-  processor_time = (double)(nanoseconds(CLOCK_PROCESS_CPUTIME_ID) - cpu) / real;
-  return FULL_LOAD_MS * 1e6 / real * 100;
-}
-
-/* How many IDs two threads still have to take; when the warm-up ended, and how many were left then. */
-static int left, measured;
-static int64_t measured_since;
-
-INLINE void *take_shares(uint64_t (*next)(void)) {
-  for (;;) {
-    int before = __atomic_fetch_sub(&left, SHARE, __ATOMIC_RELAXED);
-    if (before <= FULL_LOAD_MS * CAPACITY && before + SHARE > FULL_LOAD_MS * CAPACITY) {
-      measured_since = nanoseconds(CLOCK_MONOTONIC);
-      measured = before;
-    }
-    if (before <= 0) {
-      return NULL;
-    }
-    for (int n = 0; n < SHARE; n++) {
-      keep(next());
-    }
-  }
-}
-
-/* The share of the capacity that two threads use together, in %. Both run until the end, even if one is
- * faster. */
-INLINE double full_load_two_threads(void *(*work)(void *)) {
+static void in_two_threads(void *(*work)(void *), void *mine, void *theirs) {
   pthread_t other;
-  left = (WARM_UP + FULL_LOAD_MS) * CAPACITY;
-  if (pthread_create(&other, NULL, work, NULL) != 0) {
+  if (pthread_create(&other, NULL, work, theirs) != 0) {
     fprintf(stderr, "cannot start a second thread\n");
     exit(EXIT_FAILURE);
   }
-  work(NULL);
+  work(mine);
   pthread_join(other, NULL);
-  return measured * 1e6 / CAPACITY / (double)(nanoseconds(CLOCK_MONOTONIC) - measured_since) * 100;
 }
 
-/* A function for each subject. */
-
-#define SHARES_OF(name, next)                                                                                \
-  static void *name(void *unused) {                                                                          \
-    (void)unused;                                                                                            \
-    return take_shares(next);                                                                                \
-  }
-#define FIGURE(name, figure)                                                                                 \
-  static double name(void) {                                                                                 \
-    return figure;                                                                                           \
-  }
-#define FEW(fill) batches(fill, FEW_BATCHES_BURSTS, FEW_BATCHES)
-#define MANY(fill) batches(fill, MANY_BATCHES_BURSTS, MANY_BATCHES)
-
-SHARES_OF(twitter_shares, twitter_id)
-SHARES_OF(textbook_shares, textbook_id)
-FIGURE(singles_of_polyflake, singles(twitter_id))
-FIGURE(singles_of_wide, singles(wide_id))
-FIGURE(singles_of_textbook, singles(textbook_id))
-FIGURE(singles_of_clock, singles(read_clock))
-FIGURE(singles_of_swap, singles(only_swap))
-FIGURE(singles_of_clock_and_swap, singles(clock_and_swap))
-FIGURE(singles_of_counter_and_swap, singles(counter_and_swap))
-FIGURE(singles_of_cheapest_call, singles(cheapest_call))
-FIGURE(singles_of_counter, singles(counter_id))
-FIGURE(encoded_public_ids, singles(encode_public))
-FIGURE(decoded_public_ids, singles(decode_public))
-FIGURE(batches_of_counter, MANY(counter_fill))
-FIGURE(batches_of_polyflake, FEW(twitter_fill))
-FIGURE(batches_of_wide, MANY(wide_fill))
-FIGURE(batches_of_wider, MANY(wider_fill))
-FIGURE(batches_of_textbook, FEW(textbook_fill))
-FIGURE(batches_of_numbers, MANY(consecutive))
-FIGURE(full_load_of_polyflake, full_load(twitter_id))
-FIGURE(full_load_of_textbook, full_load(textbook_id))
-FIGURE(two_threads_of_polyflake, full_load_two_threads(twitter_shares))
-FIGURE(two_threads_of_textbook, full_load_two_threads(textbook_shares))
-FIGURE(processor_time_of_last, processor_time)
-
-/* The checks: a run at full load, in which no ID may come twice. */
-
-struct check {
-  size_t repeated, ids;
-  int64_t ahead_ms; /* by how much the time in an ID was at most ahead of the wall clock */
-};
-
-/* The IDs of one thread, and how far they were ahead. */
+/* IDs taken as fast as possible, in blocks, each followed by a reading of the wall clock. */
 struct taken {
-  uint64_t *ids;
-  size_t n;
-  int64_t ahead_ms;
+  uint64_t *words;
+  size_t blocks, block;
   void (*take)(uint64_t *ids, size_t n);
-  unsigned time_shift;
-  int64_t epoch_ms;
 };
 
-static void *take(void *user) {
+static void *take_blocks(void *user) {
   struct taken *taken = user;
-  for (size_t done = 0; done < taken->n; done += BATCH) {
-    size_t now = taken->n - done < BATCH ? taken->n - done : BATCH;
-    taken->take(taken->ids + done, now);
-    int64_t time = (int64_t)(taken->ids[done + now - 1] >> taken->time_shift) + taken->epoch_ms;
-    int64_t ahead = time - unix_ms();
-    if (ahead > taken->ahead_ms) {
-      taken->ahead_ms = ahead;
-    }
+  uint64_t *words = taken->words;
+  for (size_t n = 0; n < taken->blocks; n++) {
+    taken->take(words, taken->block);
+    words += taken->block;
+    *words++ = (uint64_t)nanoseconds(CLOCK_REALTIME) / 1000;
   }
   return NULL;
 }
 
-static int by_value(const void *a, const void *b) {
-  uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-  return (left > right) - (left < right);
-}
-
-static struct check check(struct taken *one, int threads) {
-  struct check result = {0, CHECKED, 0};
-  uint64_t *ids = malloc(CHECKED * sizeof *ids);
-  if (ids == NULL) {
+static void
+write_ids(void (*take)(uint64_t *ids, size_t n), size_t block, int threads, size_t n, char *file) {
+  size_t blocks = n / block, size = blocks * (block + 1);
+  uint64_t *words = calloc(size, sizeof *words);
+  FILE *into = fopen(file, "wb");
+  struct taken all = {words, blocks, block, take}, mine = {words, blocks / 2, block, take};
+  struct taken theirs = {words + size / 2, blocks / 2, block, take};
+  if (words == NULL || into == NULL) {
     abort();
   }
-  struct taken own = *one, other = *one;
-  own.ids = ids;
-  own.n = CHECKED / (size_t)threads;
-  other.ids = ids + own.n;
-  other.n = CHECKED - own.n;
-  pthread_t thread;
-  int two = other.n > 0 && pthread_create(&thread, NULL, take, &other) == 0;
-  take(&own);
-  if (two) {
-    pthread_join(thread, NULL);
+  if (threads == 2) {
+    in_two_threads(take_blocks, &mine, &theirs);
   } else {
-    take(&other);
+    take_blocks(&all);
   }
-  result.ahead_ms = own.ahead_ms > other.ahead_ms ? own.ahead_ms : other.ahead_ms;
-  qsort(ids, CHECKED, sizeof *ids, by_value);
-  for (size_t n = 1; n < CHECKED; n++) {
-    result.repeated += ids[n] == ids[n - 1];
+  printf("%zu %d\n", block, threads);
+  fflush(stdout);
+  if (fwrite(words, sizeof *words, size, into) != size || fclose(into) != 0) {
+    perror(file);
+    exit(EXIT_FAILURE);
   }
-  free(ids);
-  return result;
+  free(words);
 }
 
-#define TAKE(name, next)                                                                                     \
-  static void name(uint64_t *ids, size_t n) {                                                                \
+/* The rows. Each has its own functions, which call the subject directly. */
+
+#define ROUND(name, code)                                                                                    \
+  static void name(void) {                                                                                   \
+    code;                                                                                                    \
+  }
+#define ID(name, next)                                                                                       \
+  ROUND(singles_of_##name, singles(next))                                                                    \
+  static inline void take_##name(uint64_t *ids, size_t n) {                                                  \
     for (size_t i = 0; i < n; i++)                                                                           \
       ids[i] = next();                                                                                       \
   }
-#define TAKE_BATCH(name, call, of)                                                                           \
-  static void name(uint64_t *ids, size_t n) {                                                                \
-    must(call(of, n, ids, NULL));                                                                            \
+#define FILL(name, fill, ...)                                                                                \
+  ROUND(batches_of_##name, batches(fill, __VA_ARGS__))                                                       \
+  static inline void fill_##name(uint64_t *ids, size_t n) {                                                  \
+    (void)n;                                                                                                 \
+    fill(ids);                                                                                               \
   }
-TAKE(take_polyflake, twitter_id)
-TAKE(take_wide, wide_id)
-TAKE(take_counter, counter_id)
-TAKE(take_textbook, textbook_id)
-TAKE_BATCH(take_batch, polyflake_fill, twitter)
-TAKE_BATCH(take_wide_batch, polyflake_fill, wide)
-TAKE_BATCH(take_wider_batch, polyflake_fill, wider)
-TAKE_BATCH(take_counter_batch, polyflake_counter_fill, counter)
+#define FEW FEW_BATCHES_BURSTS, FEW_BATCHES
+#define MANY MANY_BATCHES_BURSTS, MANY_BATCHES
 
-/* The tables. */
+ID(twitter, twitter_id)
+ID(wide, wide_id)
+ID(textbook, textbook_id)
+ID(counter, counter_id)
+ID(swap, only_swap)
+ID(counter_and_swap, counter_and_swap)
+ID(cheapest, cheapest_call)
+ID(encoded, encode_public)
+ID(decoded, decode_public)
+FILL(twitter, twitter_fill, FEW)
+FILL(wide, wide_fill, MANY)
+FILL(textbook, textbook_fill, FEW)
+FILL(counter, counter_fill, MANY)
+FILL(numbers, consecutive, MANY)
 
-struct row {
-  const char *table, *subject;
-  double (*measure)(void);
-  void (*take)(uint64_t *ids, size_t n); /* NULL: no IDs */
-  int threads;
-  unsigned time_shift;
-  int64_t epoch_ms; /* 0: no time in them */
-};
-
-#define SINGLES "one ID"
+#define LOADED "full load, one thread|processor time under full load, one thread"
+#define LOADED_TWO "full load, two threads"
 #define BATCHES "batch of 1,024"
-#define COUNTED "one number of a counter"
-#define COUNTED_BATCHES "batch of 1,024 of a counter"
-#define ENCODE "public ID, encode"
-#define DECODE "public ID, decode"
-#define LOAD "full load, one thread"
-#define LOAD_TWO "full load, two threads"
-#define PROCESSOR_TIME "processor time under full load, one thread"
-#define POLYFLAKE "polyflake_next_id"
-#define TEXTBOOK "textbook C, mutex"
 #define CHEAPEST "polyflake_version"
 #define NUMBERS "1,024 consecutive numbers into a buffer"
-#define OF_TWITTER 22, TWITTER_EPOCH_MS
-#define OF_WIDE 24, WIDE_EPOCH_MS
-#define OF_WIDER 26, WIDE_EPOCH_MS
-#define NO_ID NULL, 0, 0, 0
 
-/* Each is measured once per round. Processor time is that of the row before. */
-static const struct row rows[] = {
-    {SINGLES, POLYFLAKE, singles_of_polyflake, take_polyflake, 1, OF_TWITTER},
-    {SINGLES, POLYFLAKE ", 22-bit sequence", singles_of_wide, take_wide, 1, OF_WIDE},
-    {SINGLES, TEXTBOOK, singles_of_textbook, take_textbook, 1, OF_TWITTER},
-    {SINGLES, "clock_gettime", singles_of_clock, NO_ID},
-    {SINGLES, "compare-and-swap", singles_of_swap, NO_ID},
-    {SINGLES, "clock_gettime and compare-and-swap", singles_of_clock_and_swap, NO_ID},
-    {SINGLES, "counter and compare-and-swap", singles_of_counter_and_swap, NO_ID},
-    {SINGLES, CHEAPEST, singles_of_cheapest_call, NO_ID},
-    {BATCHES, "polyflake_fill", batches_of_polyflake, take_batch, 1, OF_TWITTER},
-    {BATCHES, "polyflake_fill, 22-bit sequence", batches_of_wide, take_wide_batch, 1, OF_WIDE},
-    {BATCHES, "polyflake_fill, 25-bit sequence", batches_of_wider, take_wider_batch, 1, OF_WIDER},
-    {BATCHES, TEXTBOOK, batches_of_textbook, take_textbook, 1, OF_TWITTER},
-    {BATCHES, NUMBERS, batches_of_numbers, NO_ID},
-    {COUNTED, "polyflake_counter_next_id", singles_of_counter, take_counter, 1, 0, 0},
-    {COUNTED, "compare-and-swap", singles_of_swap, NO_ID},
-    {COUNTED, CHEAPEST, singles_of_cheapest_call, NO_ID},
-    {COUNTED_BATCHES, "polyflake_counter_fill", batches_of_counter, take_counter_batch, 1, 0, 0},
-    {COUNTED_BATCHES, NUMBERS, batches_of_numbers, NO_ID},
-    {ENCODE, "polyflake_public_ids_encode", encoded_public_ids, NO_ID},
-    {ENCODE, CHEAPEST, singles_of_cheapest_call, NO_ID},
-    {DECODE, "polyflake_public_ids_decode", decoded_public_ids, NO_ID},
-    {DECODE, CHEAPEST, singles_of_cheapest_call, NO_ID},
-    {LOAD, POLYFLAKE, full_load_of_polyflake, take_polyflake, 1, OF_TWITTER},
-    {PROCESSOR_TIME, POLYFLAKE, processor_time_of_last, take_polyflake, 1, OF_TWITTER},
-    {LOAD, TEXTBOOK, full_load_of_textbook, take_textbook, 1, OF_TWITTER},
-    {PROCESSOR_TIME, TEXTBOOK, processor_time_of_last, take_textbook, 1, OF_TWITTER},
-    {LOAD_TWO, POLYFLAKE, two_threads_of_polyflake, take_polyflake, 2, OF_TWITTER},
-    {LOAD_TWO, TEXTBOOK, two_threads_of_textbook, take_textbook, 2, OF_TWITTER},
+static const struct row {
+  const char *table, *subject;
+  void (*measure)(void);                 /* NULL: under full load, measured by its IDs */
+  void (*take)(uint64_t *ids, size_t n); /* NULL: no IDs */
+  int block, threads;
+} rows[] = {
+    {"one ID", "polyflake_next_id", singles_of_twitter, take_twitter, SHARE, 1},
+    {"one ID", "polyflake_next_id, 22-bit sequence", singles_of_wide, take_wide, SHARE, 1},
+    {"one ID", "textbook C, mutex", singles_of_textbook, take_textbook, SHARE, 1},
+    {"one ID", "counter and compare-and-swap", singles_of_counter_and_swap, NULL, 0, 1},
+    {BATCHES, "polyflake_fill", batches_of_twitter, fill_twitter, BATCH, 1},
+    {BATCHES, "polyflake_fill, 22-bit sequence", batches_of_wide, fill_wide, BATCH, 1},
+    {BATCHES, "textbook C, mutex", batches_of_textbook, fill_textbook, BATCH, 1},
+    {BATCHES, NUMBERS, batches_of_numbers, NULL, 0, 1},
+    {"one number of a counter", "polyflake_counter_next_id", singles_of_counter, take_counter, SHARE, 1},
+    {"one number of a counter", "compare-and-swap", singles_of_swap, NULL, 0, 1},
+    {BATCHES " of a counter", "polyflake_counter_fill", batches_of_counter, fill_counter, BATCH, 1},
+    {BATCHES " of a counter", NUMBERS, batches_of_numbers, NULL, 0, 1},
+    {"public ID, encode", "polyflake_public_ids_encode", singles_of_encoded, NULL, 0, 1},
+    {"public ID, encode", CHEAPEST, singles_of_cheapest, NULL, 0, 1},
+    {"public ID, decode", "polyflake_public_ids_decode", singles_of_decoded, NULL, 0, 1},
+    {"public ID, decode", CHEAPEST, singles_of_cheapest, NULL, 0, 1},
+    {LOADED, "polyflake_next_id", NULL, take_twitter, SHARE, 1},
+    {LOADED, "textbook C, mutex", NULL, take_textbook, SHARE, 1},
+    {LOADED_TWO, "polyflake_next_id", NULL, take_twitter, SHARE, 2},
+    {LOADED_TWO, "textbook C, mutex", NULL, take_textbook, SHARE, 2},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
-static double figures[ROWS][MAX_ROUNDS];
 
-static void print_row(int number, int rounds) {
-  const struct row *row = &rows[number];
-  printf(
-      "{\"kind\": \"result\", \"language\": \"C\", \"table\": \"%s\", \"subject\": \"%s\", \"rounds\": [",
-      row->table,
-      row->subject
-  );
-  for (int round = 0; round < rounds; round++) {
-    printf("%s%.4f", round > 0 ? ", " : "", figures[number][round]);
-  }
-  putchar(']');
-  if (row->take != NULL) {
-    struct taken taken = {NULL, 0, 0, row->take, row->time_shift, row->epoch_ms};
-    struct check checked = check(&taken, row->threads);
-    printf(", \"repeated\": %zu, \"ids\": %zu", checked.repeated, checked.ids);
-    if (row->epoch_ms != 0) {
-      printf(", \"ahead_ms\": %lld", (long long)checked.ahead_ms);
+static void answer(const struct row *row) {
+  char line[4096], file[4096];
+  size_t n;
+  while (fgets(line, sizeof line, stdin) != NULL) {
+    if (sscanf(line, "ids %zu %4095s", &n, file) == 2) {
+      if (row->take != NULL) {
+        write_ids(row->take, (size_t)row->block, row->threads, n, file);
+      }
+      puts(row->take != NULL ? "" : "0 1");
+    } else {
+      row->measure();
     }
+    fflush(stdout);
   }
-  puts("}");
 }
 
 int main(int argc, char **argv) {
-  int rounds = argc == 1 ? DEFAULT_ROUNDS : 0;
-  if (argc == 3 && strcmp(argv[1], "--rounds") == 0) {
-    rounds = atoi(argv[2]);
-  }
-  if (rounds < 1 || rounds > MAX_ROUNDS) {
-    fprintf(stderr, "usage: bench [--rounds N], N at most %d\n", MAX_ROUNDS);
-    return 2;
+  if (argc != 3) {
+    for (int row = 0; row < ROWS; row++) {
+      printf("%s\t%s\n", rows[row].table, rows[row].subject);
+    }
+    return EXIT_SUCCESS;
   }
   twitter = snowflake("twitter");
   wide = snowflake(WIDE);
-  wider = snowflake(WIDER);
-  char folder[] = "/tmp/polyflake-bench-XXXXXX";
+  char folder[] = "/tmp/polyflake-bench-XXXXXX", file[sizeof folder + 12];
   if (mkdtemp(folder) == NULL) {
     perror(folder);
     return EXIT_FAILURE;
   }
   open_counter(folder);
   open_public_ids();
-  for (int round = 0; round < rounds; round++) {
-    fprintf(stderr, "C: round %d of %d\n", round + 1, rounds);
-    for (int row = 0; row < ROWS; row++) {
-      figures[row][round] = rows[row].measure();
+  for (int row = 0; row < ROWS; row++) {
+    if (strcmp(argv[1], rows[row].table) == 0 && strcmp(argv[2], rows[row].subject) == 0) {
+      answer(&rows[row]);
     }
   }
-  for (int row = 0; row < ROWS; row++) {
-    print_row(row, rounds);
-  }
-  polyflake_snowflake_free(twitter);
-  polyflake_snowflake_free(wide);
-  polyflake_snowflake_free(wider);
   polyflake_counter_close(counter);
-  polyflake_counter_free(counter);
-  polyflake_public_ids_free(orders);
-  char file[sizeof folder + 12];
   snprintf(file, sizeof file, "%s/counters.db", folder);
   unlink(file);
   rmdir(folder);

@@ -5,9 +5,7 @@ package main
 #include <polyflake.h>
 #include <stdlib.h>
 
-static void empty(void) {}
-
-// One call per ID, without Go in between: the cost of an ID in the library.
+// One call per ID, without Go in between: the cost of an ID in the library itself.
 static int next_ids_one_by_one(const polyflake_snowflake *snowflake, size_t n, uint64_t *ids) {
   for (size_t i = 0; i < n; i++) {
     if (polyflake_next_id(snowflake, &ids[i], NULL) != POLYFLAKE_OK) return 1;
@@ -28,26 +26,10 @@ static polyflake_snowflake *new_snowflake(char *node) {
 import "C"
 
 import (
-	"time"
 	"unsafe"
 
 	polyflake "github.com/polyflake/polyflake/bindings-c/go"
 )
-
-// emptyCalls measures the cost of crossing from Go to C and back.
-func emptyCalls(ids []polyflake.ID) {
-	for i := range ids {
-		C.empty()
-		ids[i] = polyflake.ID(i)
-	}
-}
-
-// readClock measures the cost of reading the wall clock from Go.
-func readClock(ids []polyflake.ID) {
-	for i := range ids {
-		ids[i] = polyflake.ID(time.Now().UnixMilli())
-	}
-}
 
 // made keeps the slices on the heap.
 var made []polyflake.ID

@@ -12,23 +12,19 @@ import (
 type id = polyflake.ID
 
 const (
-	// Few enough IDs that a sequence of 12 bits does not run out in a burst.
+	// Few enough IDs that a 12-bit sequence does not run out in a burst.
 	batch       = 1000
 	millisecond = int64(time.Millisecond)
-	// Its sequence is too large for a batch to use up.
-	wideLayout = "timestamp:38|node:1|sequence:25@1735689600000/1ms"
 )
 
-// generator is ours, another package's, or a floor. Its loop is in take, so that its calls are direct.
+// generator is Polyflake's, another package's, or a floor. Its loop is in take, so that its calls are direct.
 type generator struct {
-	name     string
-	take     func(ids []id) // fills ids
-	make     func(n int)    // the same for a call that allocates its own slice; nil for others
-	step     int            // the fewest IDs it takes
-	burst    int            // IDs in a burst, which fit in a tick
-	tick     int64          // ns
-	capacity int            // IDs per tick
-	unixMs   func(id id) int64
+	name  string
+	take  func(ids []id) // fills ids
+	make  func(n int)    // the same for a call that allocates its own slice; nil for others
+	step  int            // the fewest IDs it takes; 0 if they are not checked
+	burst int            // IDs in a burst, which fit in a tick
+	tick  int64          // ns
 }
 
 func must[T any](value T, err error) T {
@@ -42,11 +38,10 @@ func check(err error) {
 	}
 }
 
-// ours has the layout twitter, with 12 sequence bits, unless another is given.
+// ours uses the layout twitter, with 12 sequence bits, unless another layout is given.
 func ours(name string, take func(ids []id)) generator {
 	return generator{
 		name: name, take: take, step: 1, burst: batch, tick: millisecond,
-		capacity: 4096, unixMs: func(id id) int64 { return int64(id>>22) + 1288834974657 },
 	}
 }
 
@@ -61,48 +56,27 @@ func polyflakeSingle() generator {
 	})
 }
 
-func polyflakeGoClock() generator {
-	now := func() (time.Time, error) { return time.Now(), nil }
-	ids := must(polyflake.New(polyflake.Node(3), polyflake.Clock(now)))
-	g := ours("polyflake NextID, clock in Go", func(into []id) {
-		for i := range into {
-			id, err := ids.NextID()
-			check(err)
-			into[i] = id
+func polyflakeBatches() []generator {
+	ids := must(polyflake.New(polyflake.Node(0)))
+	fill := ours("polyflake Fill", func(into []id) {
+		for i := 0; i < len(into); i += batch {
+			check(ids.Fill(into[i : i+batch]))
 		}
 	})
-	return g
-}
-
-func polyflakeBatches() []generator {
-	var all []generator
-	for _, layout := range []string{"twitter", wideLayout} {
-		ids := must(polyflake.New(polyflake.WithLayout(layout), polyflake.Node(0)))
-		fill := ours("polyflake Fill", func(into []id) {
-			for i := 0; i < len(into); i += batch {
-				check(ids.Fill(into[i : i+batch]))
-			}
-		})
-		nextIDs := ours("polyflake NextIDs", func(into []id) {
-			for i := 0; i < len(into); i += batch {
-				made = must(ids.NextIDs(batch))
-				copy(into[i:], made)
-			}
-		})
-		nextIDs.make = func(n int) {
-			for range n / batch {
-				made = must(ids.NextIDs(batch))
-			}
+	nextIDs := ours("polyflake NextIDs", func(into []id) {
+		for i := 0; i < len(into); i += batch {
+			made = must(ids.NextIDs(batch))
+			copy(into[i:], made)
 		}
-		for _, g := range []generator{fill, nextIDs} {
-			g.step, g.burst = batch, 3*batch
-			if layout == wideLayout {
-				g.name += ", 25 sequence bits"
-				g.burst, g.capacity = 20*batch, 1<<25
-				g.unixMs = func(id id) int64 { return int64(id>>26) + 1735689600000 }
-			}
-			all = append(all, g)
+	})
+	nextIDs.make = func(n int) {
+		for range n / batch {
+			made = must(ids.NextIDs(batch))
 		}
+	}
+	all := []generator{fill, nextIDs}
+	for i := range all {
+		all[i].step, all[i].burst = batch, 3*batch
 	}
 	return all
 }
@@ -121,8 +95,7 @@ func peers() []generator {
 					into[i] = id(bwmarrin.Generate())
 				}
 			},
-			step: 1, burst: batch, tick: millisecond, capacity: 4096,
-			unixMs: func(id id) int64 { return int64(id>>22) + snowflake.Epoch },
+			step: 1, burst: batch, tick: millisecond,
 		},
 		{
 			name: "sony/sonyflake/v2 NextID",
@@ -133,8 +106,7 @@ func peers() []generator {
 					into[i] = id(next)
 				}
 			},
-			step: 1, burst: batch, tick: millisecond, capacity: 4096,
-			unixMs: func(id id) int64 { return sony2.ToTime(int64(id)).UnixMilli() },
+			step: 1, burst: batch, tick: millisecond,
 		},
 		{
 			name: "sony/sonyflake NextID",
@@ -145,13 +117,12 @@ func peers() []generator {
 					into[i] = id(next)
 				}
 			},
-			step: 1, burst: 250, tick: 10 * millisecond, capacity: 256,
-			unixMs: func(id id) int64 { return int64(sonyflake.ElapsedTime(uint64(id))/1e6) + 1409529600000 },
+			step: 1, burst: 250, tick: 10 * millisecond,
 		},
 	}
 }
 
-// decoders take IDs apart, into the time, the node and the sequence number.
+// decoders split IDs into the time, the node and the sequence number.
 func decoders() []generator {
 	layout := must(polyflake.ParseLayout("twitter"))
 	ids := make([]id, batch)
@@ -168,7 +139,7 @@ func decoders() []generator {
 					into[i] = id(uint64(decoded.TimestampMs) ^ decoded.Node ^ decoded.Sequence)
 				}
 			},
-			step: 1, burst: batch, tick: millisecond,
+			burst: batch, tick: millisecond,
 		},
 		{
 			name: "bwmarrin/snowflake ID.Time, Node and Step",
@@ -178,7 +149,7 @@ func decoders() []generator {
 					into[i] = id(one.Time() ^ one.Node() ^ one.Step())
 				}
 			},
-			step: 1, burst: batch, tick: millisecond,
+			burst: batch, tick: millisecond,
 		},
 	}
 }

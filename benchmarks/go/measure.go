@@ -1,17 +1,16 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"slices"
+	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
+	"unsafe"
 )
 
-const (
-	bursts     = 15
-	loadTime   = int64(100 * time.Millisecond)
-	idsToCheck = 200_000
-)
+const bursts = 15
 
 // room is where all measured IDs are written.
 var room = make([]id, 1<<19)
@@ -31,7 +30,7 @@ func waitForTick(tick int64) {
 	}
 }
 
-// timed takes IDs once before has returned, and returns the time from the first start to the last end.
+// timed takes IDs once before has returned, and returns the time from the first start to the last finish.
 func timed(g generator, ids []id, goroutines int, before func()) time.Duration {
 	if goroutines == 1 {
 		before()
@@ -66,59 +65,27 @@ func timed(g generator, ids []id, goroutines int, before func()) time.Duration {
 	return end.Sub(start)
 }
 
-type load struct {
-	percent    float64 // of capacity
-	processors float64 // CPU seconds per second
-}
-
-// fullLoad takes the IDs of a whole number of ticks, and begins when those of the current tick are used up: a generator
-// that wastes none takes exactly these ticks.
-func fullLoad(g generator, goroutines int) load {
-	ticks := loadTime / g.tick
-	var before time.Duration
-	took := timed(g, room[:int(ticks)*g.capacity], goroutines, func() {
-		g.take(room[:2*g.capacity])
-		before = usedProcessorTime()
-	})
-	return load{
-		percent:    100 * float64(ticks*g.tick) / float64(took),
-		processors: float64(usedProcessorTime()-before) / float64(took),
-	}
-}
-
-func usedProcessorTime() time.Duration {
-	var usage syscall.Rusage
-	check(syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
-
-type findings struct {
-	repeated, ids int
-	aheadMs       int64
-}
-
-// checkIDs takes IDs as fast as possible, counts the repeated ones, and measures how far their time was ahead of the
-// clock.
-func checkIDs(g generator, goroutines int) findings {
-	ids := room[:idsToCheck]
-	ahead := make(chan int64)
-	each := len(ids) / goroutines
-	for part := range slices.Chunk(ids, each) {
+// writeIDs takes IDs as fast as possible, and writes them to a file, with a clock reading after each block.
+func writeIDs(g generator, goroutines, n int, file string) {
+	block := max(g.step, 64)
+	words := make([]uint64, n/block*(block+1))
+	var taken sync.WaitGroup
+	for part := range slices.Chunk(words, len(words)/goroutines) {
+		taken.Add(1)
 		go func() {
-			var most int64
-			for i := 0; i < len(part); i += g.step {
-				g.take(part[i : i+g.step])
-				// The last ID of a batch is the furthest ahead.
-				most = max(most, g.unixMs(part[i+g.step-1])-time.Now().UnixMilli())
+			defer taken.Done()
+			into := make([]id, block)
+			for at := range slices.Chunk(part, block+1) {
+				g.take(into)
+				for i, id := range into {
+					at[i] = uint64(id)
+				}
+				at[block] = uint64(time.Now().UnixMicro())
 			}
-			ahead <- most
 		}()
 	}
-	found := findings{ids: len(ids)}
-	for range goroutines {
-		found.aheadMs = max(found.aheadMs, <-ahead)
-	}
-	slices.Sort(ids)
-	found.repeated = len(ids) - len(slices.Compact(ids))
-	return found
+	taken.Wait()
+	fmt.Println(block, goroutines)
+	check(os.WriteFile(file, unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 8*len(words)), 0o600))
+	fmt.Println()
 }

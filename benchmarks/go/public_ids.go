@@ -1,18 +1,16 @@
 package main
 
 import (
-	"encoding/hex"
-
 	"github.com/google/uuid"
 	polyflake "github.com/polyflake/polyflake/bindings-c/go"
 	hashids "github.com/speps/go-hashids/v2"
 	sqids "github.com/sqids/sqids-go"
 )
 
-// text keeps the last text on the heap.
+// text keeps the last string on the heap.
 var text string
 
-// codec is a way to show an ID to the outside.
+// codec is a way to show an ID to outsiders.
 type codec struct {
 	name   string
 	encode func(id id) string
@@ -44,11 +42,6 @@ func codecs() []codec {
 			encode: func(id id) string { return uuid.UUID(bytesOf(id)).String() },
 			decode: func(text string) id { return id(must(uuid.Parse(text))[0]) },
 		},
-		{
-			name:   "encoding/hex, 15 bytes",
-			encode: func(id id) string { bytes := bytesOf(id); return hex.EncodeToString(bytes[1:]) },
-			decode: func(text string) id { return id(must(hex.DecodeString(text))[0]) },
-		},
 	}
 }
 
@@ -59,7 +52,7 @@ func bytesOf(id id) (bytes [16]byte) {
 	return bytes
 }
 
-// encoder and decoder are these calls as generators, which are timed but not checked.
+// encoder and decoder return these calls as generators, which are timed but not checked.
 func (c codec) encoder() generator {
 	ids := shownIDs()
 	return c.timed(func(into []id) {
@@ -82,9 +75,7 @@ func (c codec) decoder() generator {
 }
 
 func (c codec) timed(take func(into []id)) generator {
-	return generator{
-		name: c.name, take: take, step: 1, burst: batch, tick: millisecond,
-	}
+	return generator{name: c.name, take: take, burst: batch, tick: millisecond}
 }
 
 func shownIDs() []id {

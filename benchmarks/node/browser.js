@@ -2,13 +2,13 @@
 
 import { createServer } from "node:http";
 import { fileURLToPath } from "node:url";
-import { cause, peers } from "./peers.js";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const HTML = '<!doctype html><link rel="icon" href="data:,"><script type="module" src="/page.js"></script>';
+const CHUNK = 64;
 const OURS = fileURLToPath(new URL("../../bindings-node/dist/browser.mjs", import.meta.url));
 
-// What a peer's package needs besides itself in a browser.
+// What a peer's package needs in a browser, besides the package itself.
 const NEEDS = {
   "nodejs-snowflake": {
     modules: {
@@ -22,49 +22,34 @@ const NEEDS = {
   },
 };
 
-/** The rows of the browser's table, and the missing peers. */
-export async function inBrowser(rounds) {
-  const ends = [];
-  const missing = [];
-  try {
-    const [esbuild, { chromium }] = await Promise.all([import("esbuild"), import("playwright-core")]);
-    const files = new Map([
-      ["/", { type: "text/html", text: HTML }],
-      ["/page.js", await bundle(esbuild, { entryPoints: [`${here}page.js`], alias: { polyflake: OURS } })],
-    ]);
-    const bundled = [];
-    for (const [n, { name }] of peers.entries()) {
-      const { before = "", modules = {} } = NEEDS[name] ?? {};
-      const contents = `${before} import * as exported from ${JSON.stringify(name)}; export { exported };`;
-      const url = `/${n}.js`;
-      try {
-        const options = { stdin: { contents, resolveDir: here }, plugins: [standIns(modules)] };
-        files.set(url, await bundle(esbuild, options));
-        bundled.push({ name, url });
-      } catch (error) {
-        missing.push({ kind: "missing", name, why: `does not bundle: ${cause(error)}` });
-      }
-    }
-    const { url, server } = await serve(files);
-    ends.unshift(() => server.close());
-    const args = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"];
-    const browser = await chromium.launch({
-      executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-      args,
-    });
-    ends.unshift(() => browser.close());
-    const page = await browser.newPage();
-    await page.goto(url);
-    await page.waitForFunction(() => globalThis.bench);
-    console.error(`Chromium ${browser.version()}`);
-    return [...missing, ...(await page.evaluate(([n, all]) => globalThis.bench(n, all), [rounds, bundled]))];
-  } catch (error) {
-    const why = `no figures from Chromium: ${cause(error)}`;
-    const none = ["polyflake", ...peers.map(({ name }) => name)];
-    return none.map((name) => ({ kind: "missing", name, why }));
-  } finally {
-    for (const end of ends) await end();
-  }
+/** The measurements for a row in the browser's table: those of the package, or of the floor if the name is empty. */
+export async function inBrowser(name) {
+  const [esbuild, { chromium }] = await Promise.all([import("esbuild"), import("playwright-core")]);
+  const { before = "", modules = {} } = NEEDS[name] ?? {};
+  const from = JSON.stringify(name === "polyflake" ? OURS : name);
+  const contents = name && `${before} import * as exported from ${from}; export { exported };`;
+  const stdin = { contents, resolveDir: here };
+  const files = new Map([
+    ["/", { type: "text/html", text: HTML }],
+    ["/page.js", await bundle(esbuild, { entryPoints: [`${here}page.js`] })],
+    ["/subject.js", await bundle(esbuild, { stdin, plugins: [standIns(modules)] })],
+  ]);
+  const { url, server } = await serve(files);
+  const browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+  });
+  const page = await browser.newPage();
+  await page.goto(url);
+  await page.waitForFunction(() => globalThis.prepare);
+  await page.evaluate((name) => globalThis.prepare(name, "/subject.js"), name);
+  return {
+    round: () => page.evaluate(() => globalThis.round()),
+    chunk: name ? CHUNK : 0,
+    ids: async (count) =>
+      Uint32Array.from(await page.evaluate(([count, chunk]) => globalThis.ids(count, chunk), [count, CHUNK])),
+    end: () => Promise.all([browser.close(), server.close()]),
+  };
 }
 
 /** Bundles a module and all its imports in one file. */
@@ -84,7 +69,7 @@ async function bundle(esbuild, options) {
   return { type: "text/javascript", text: outputFiles[0].text };
 }
 
-/** An esbuild plugin that replaces Node's modules with texts. */
+/** An esbuild plugin that replaces Node's modules with source text. */
 function standIns(modules) {
   return {
     name: "stand-ins",

@@ -1,10 +1,8 @@
 <?php
 
 /*
- * The cost of an ID in PHP, and of decoding one: one at a time, in batches of 1,000, and with the textbook class
- * (microtime, shifts, a property for the last millisecond), round by round, as JSON Lines (benchmarks/README.md).
- *
- *     [composer install &&] php bench.php [--rounds 9]
+ * The cost of an ID in PHP, and of decoding one: singly, in batches of 1,000, and with the textbook class (microtime,
+ * shifts, a property for the last millisecond). ../harness.py tells this program what to measure.
  */
 
 // phpcs:disable PSR1.Files.SideEffects -- a program, functions and all
@@ -12,16 +10,14 @@ declare(strict_types=1);
 
 require_once __DIR__ . '/../../bindings-c/php/autoload.php';
 
-use Polyflake\Internal\Core;
 use Polyflake\Internal\Library;
 use Polyflake\Layout;
 use Polyflake\PublicIds;
 use Polyflake\Snowflake;
 
 const EPOCH_MS = 1288834974657; // of the layout twitter, as are the 10 and 12 bits below
-const BATCH = 1_000; // few enough that a sequence of 12 bits does not run out in a burst
+const BATCH = 1_000; // few enough that a 12-bit sequence does not run out in a burst
 const BURSTS = 15;
-const IDS_TO_CHECK = 200_000;
 
 $textbook = new class (7) {
     private int $lastMs = -1;
@@ -60,27 +56,10 @@ $made = $ids->nextIds(BATCH);
 $orders = new PublicIds('pfk_10kvEGTqNtUTXFUlMnM4wIa', 'order');
 $shown = $orders->encodeAll($made);
 
-// A C call as in nextId(), with a pointer to a struct, that does almost nothing.
 $ffi = Library::ffi();
-$room = Core::room('polyflake_snowflake *');
-$detail = Core::detail();
-$options = $ffi->polyflake_options_new();
-Core::set($options, 'node', '7', $detail);
-Core::check($ffi->polyflake_snowflake_new($options, $room, $detail), $detail);
-$snowflake = $room[0];
 
-/**
- * A row of a table. $take returns the results of a thousand calls as an array, whose keys do not matter.
- *
- * @return array<string, mixed>
- */
-function row(string $table, string $subject, callable $take, bool $makesIds = false): array
-{
-    $row = ['kind' => 'result', 'language' => 'PHP', 'table' => $table, 'subject' => $subject, 'rounds' => []];
-    return $row + ['take' => $take, 'makes_ids' => $makesIds];
-}
-
-// Every loop is written out, since a call in between would cost as much as what is measured.
+// Each returns the results of a thousand calls as an array, whose keys do not matter. Every loop is written out, since
+// an extra call would cost as much as the one being measured.
 $emptyLoop = static function (): array {
     $taken = [];
     for ($n = 0; $n < BATCH; $n++) {
@@ -88,24 +67,10 @@ $emptyLoop = static function (): array {
     }
     return $taken;
 };
-$readClock = static function (): array {
-    $taken = [];
-    for ($n = 0; $n < BATCH; $n++) {
-        $taken[] = (int) (microtime(true) * 1000);
-    }
-    return $taken;
-};
 $emptyCalls = static function () use ($ffi): array {
     $taken = [];
     for ($n = 0; $n < BATCH; $n++) {
         $taken[] = $ffi->polyflake_abi_version();
-    }
-    return $taken;
-};
-$callsAsOfNextId = static function () use ($ffi, $snowflake): array {
-    $taken = [];
-    for ($n = 0; $n < BATCH; $n++) {
-        $taken[] = $ffi->polyflake_snowflake_close($snowflake);
     }
     return $taken;
 };
@@ -161,66 +126,54 @@ $decodePublic = static function () use ($orders, $shown): array {
     return $taken;
 };
 
-$emptyCall = 'empty FFI call';
-$rows = [
-    row('one ID', 'Polyflake nextId()', $nextId, true),
-    row('one ID', 'Polyflake nextIdString()', $nextIdString, true),
-    row('one ID', 'textbook class nextId()', $textbookIds, true),
-    row('one ID', 'empty loop', $emptyLoop),
-    row('one ID', 'microtime(true)', $readClock),
-    row('one ID', $emptyCall, $emptyCalls),
-    row('one ID', 'FFI call with the arguments of nextId()', $callsAsOfNextId),
-    row('batch of 1,000', 'Polyflake nextIds(1000)', $nextIds, true),
-    row('batch of 1,000', 'textbook class nextId(), in a loop', $textbookIds, true),
-    row('batch of 1,000', 'empty loop', $emptyLoop),
-    row('decode', 'Polyflake decode($id)', $decode),
-    row('decode', 'textbook class parse($id)', $parseTextbook),
-    row('decode', $emptyCall, $emptyCalls),
-    row('public ID, encode', 'Polyflake PublicIds encode($id)', $encodePublic),
-    row('public ID, encode', $emptyCall, $emptyCalls),
-    row('public ID, decode', 'Polyflake PublicIds decode($text)', $decodePublic),
-    row('public ID, decode', $emptyCall, $emptyCalls),
-];
+$parseId = static function () use ($made): array {
+    static $godruoyi = null;
+    if ($godruoyi === null) {
+        require_once __DIR__ . '/vendor/autoload.php';
+        $godruoyi = new \Godruoyi\Snowflake\Snowflake();
+    }
+    $taken = [];
+    foreach ($made as $id) {
+        $taken[] = $godruoyi->parseId((string) $id, true)['timestamp'];
+    }
+    return $taken;
+};
 
-$peer = 'godruoyi/php-snowflake';
-$composer = json_decode((string) file_get_contents(__DIR__ . '/composer.json'), true, flags: JSON_THROW_ON_ERROR);
-$version = $composer['require'][$peer];
-if (is_file(__DIR__ . '/vendor/autoload.php')) {
-    require_once __DIR__ . '/vendor/autoload.php';
-    $godruoyi = new \Godruoyi\Snowflake\Snowflake();
-    $parseId = static function () use ($godruoyi, $made): array {
-        $taken = [];
-        foreach ($made as $id) {
-            $taken[] = $godruoyi->parseId((string) $id, true)['timestamp'];
-        }
-        return $taken;
-    };
-    $rows[] = row('decode', "$peer parseId(\$id, true)", $parseId);
-} else {
-    $why = 'is not installed';
-    $missing = ['kind' => 'missing', 'language' => 'PHP', 'subject' => $peer, 'version' => $version, 'why' => $why];
-    echo json_encode($missing, JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES), "\n";
-}
+$rows = [
+    'one ID' => [
+        'Polyflake nextId()' => $nextId,
+        'Polyflake nextIdString()' => $nextIdString,
+        'textbook class nextId()' => $textbookIds,
+        'empty FFI call' => $emptyCalls,
+    ],
+    'batch of 1,000' => [
+        'Polyflake nextIds(1000)' => $nextIds,
+        'textbook class nextId(), in a loop' => $textbookIds,
+        'empty loop' => $emptyLoop,
+    ],
+    'decode' => [
+        'Polyflake decode($id)' => $decode,
+        'textbook class parse($id)' => $parseTextbook,
+        'godruoyi/php-snowflake parseId($id, true)' => $parseId,
+        'empty FFI call' => $emptyCalls,
+    ],
+    'public ID, encode' => ['Polyflake PublicIds encode($id)' => $encodePublic, 'empty FFI call' => $emptyCalls],
+    'public ID, decode' => ['Polyflake PublicIds decode($text)' => $decodePublic, 'empty FFI call' => $emptyCalls],
+];
+$makeIds = [$nextId, $nextIdString, $textbookIds, $nextIds];
 
 function unixMs(): int
 {
     return (int) floor(microtime(true) * 1000);
 }
 
-/** Returns at the start of a millisecond of the wall clock. */
-function waitForMs(): void
-{
-    $start = unixMs();
-    while (unixMs() === $start) {
-    }
-}
-
-/** @return float ns per ID */
+/** @return float ns per ID, in bursts that start at the beginning of a wall-clock millisecond */
 function timeBursts(callable $take): float
 {
     $took = 0;
     for ($burst = 0; $burst < BURSTS; $burst++) {
-        waitForMs();
+        for ($now = unixMs(); unixMs() === $now;) {
+        }
         $start = hrtime(true);
         $taken = $take();
         $took += hrtime(true) - $start;
@@ -228,38 +181,28 @@ function timeBursts(callable $take): float
     return $took / (BURSTS * BATCH);
 }
 
-/**
- * Takes IDs as fast as possible; counts the repeated ones, and how far their time was ahead of the clock.
- *
- * @return array{repeated: int, ids: int, ahead_ms: int}
- */
-function checkIds(callable $take): array
-{
-    $seen = [];
-    $ahead = 0;
-    for ($n = 0; $n < IDS_TO_CHECK; $n += BATCH) {
-        $taken = $take();
-        $ahead = max($ahead, ((int) end($taken) >> 22) + EPOCH_MS - unixMs());
-        foreach ($taken as $id) {
-            $seen[$id] = true;
+if ($argc !== 3) {
+    foreach ($rows as $table => $subjects) {
+        foreach ($subjects as $subject => $take) {
+            echo "$table\t$subject\n";
         }
     }
-    return ['repeated' => IDS_TO_CHECK - count($seen), 'ids' => IDS_TO_CHECK, 'ahead_ms' => $ahead];
+    exit;
 }
-
-$given = array_search('--rounds', $argv, true);
-$rounds = $given === false ? 9 : (int) $argv[$given + 1];
-for ($round = 1; $round <= $rounds; $round++) {
-    fwrite(STDERR, "PHP: round $round of $rounds\n");
-    foreach ($rows as $n => $row) {
-        $rows[$n]['rounds'][] = timeBursts($row['take']);
+$take = $rows[$argv[1]][$argv[2]];
+while ($line = fgets(STDIN)) {
+    $words = explode(' ', trim($line));
+    if ($words[0] === 'round') {
+        echo timeBursts($take), "\n";
+    } elseif (in_array($take, $makeIds, true)) {
+        $all = '';
+        for ($n = 0; $n < (int) $words[1]; $n += BATCH) {
+            $taken = array_values($take());
+            $all .= pack('q*', ...array_map(intval(...), $taken), ...[(int) (microtime(true) * 1e6)]);
+        }
+        file_put_contents($words[2], $all);
+        echo BATCH, " 1\n\n";
+    } else {
+        echo "0 1\n";
     }
-}
-fwrite(STDERR, "PHP: checking for repeated IDs\n");
-foreach ($rows as $row) {
-    if ($row['makes_ids']) {
-        $row = array_merge($row, checkIds($row['take']));
-    }
-    unset($row['take'], $row['makes_ids']);
-    echo json_encode($row, JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES), "\n";
 }

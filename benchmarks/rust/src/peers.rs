@@ -1,4 +1,4 @@
-//! The other crates, set to Twitter's widths and epoch wherever they can be.
+//! The other crates, set to Twitter's widths and epoch wherever possible.
 
 #![allow(unused, reason = "the features decide which adapters exist")]
 
@@ -6,10 +6,10 @@ use std::hint::spin_loop;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::measure::{BATCH, Batches};
-use crate::suite::{About, BATCHES, DECODE, OWNED, Suite};
+use crate::suite::{BATCHES, DECODE, OWNED, Suite};
 use crate::{TWITTER_EPOCH_MS, some_ids};
 
-/// Batches small enough that a generator with 12 sequence bits need not wait.
+/// Batches small enough that a generator with 12 sequence bits does not have to wait.
 const FEW: Batches = Batches { burst: 3, bursts: 40 };
 
 pub fn add(suite: &mut Suite) {
@@ -46,7 +46,7 @@ mod ferroid {
     use ferroid::id::SnowflakeTwitterId;
     use ferroid::time::{MonotonicClock, TWITTER_EPOCH, TimeSource};
 
-    use super::{About, BATCHES, DECODE, FEW, SystemTime, looped, some_ids, spin_loop, twitter_epoch};
+    use super::{BATCHES, DECODE, FEW, SystemTime, looped, some_ids, spin_loop, twitter_epoch};
     use crate::suite::Suite;
 
     /// The wall clock, read in every call.
@@ -85,18 +85,17 @@ mod ferroid {
     }
 
     pub fn add(suite: &mut Suite) {
-        let on_ticker = |name| About { ticker: true, ..About::of(name) };
-        suite.shared(&About::of("ferroid AtomicSnowflakeGenerator, SystemTime"), || atomic(wall_clock()));
-        suite.shared(&About::of("ferroid LockSnowflakeGenerator, SystemTime"), || lock(wall_clock()));
-        suite.shared(&on_ticker("ferroid AtomicSnowflakeGenerator, MonotonicClock"), || atomic(ticker()));
-        suite.shared(&on_ticker("ferroid LockSnowflakeGenerator, MonotonicClock"), || lock(ticker()));
-        let basic_wall = About::of("ferroid BasicSnowflakeGenerator, SystemTime");
-        let basic_ticker = on_ticker("ferroid BasicSnowflakeGenerator, MonotonicClock");
-        suite.owned(&basic_wall, || basic(wall_clock()));
-        suite.owned(&basic_ticker, || basic(ticker()));
-        suite.batches(BATCHES, &basic_wall, FEW, || looped(basic(wall_clock())));
-        suite.batches(BATCHES, &basic_ticker, FEW, || looped(basic(ticker())));
-        suite.singles(DECODE, &About::of("ferroid SnowflakeTwitterId"), || {
+        suite.shared("ferroid AtomicSnowflakeGenerator, SystemTime", || atomic(wall_clock()));
+        suite.shared("ferroid LockSnowflakeGenerator, SystemTime", || lock(wall_clock()));
+        suite.shared("ferroid AtomicSnowflakeGenerator, MonotonicClock", || atomic(ticker()));
+        suite.shared("ferroid LockSnowflakeGenerator, MonotonicClock", || lock(ticker()));
+        let basic_wall = "ferroid BasicSnowflakeGenerator, SystemTime";
+        let basic_ticker = "ferroid BasicSnowflakeGenerator, MonotonicClock";
+        suite.owned(basic_wall, || basic(wall_clock()));
+        suite.owned(basic_ticker, || basic(ticker()));
+        suite.batches(BATCHES, basic_wall, FEW, || looped(basic(wall_clock())));
+        suite.batches(BATCHES, basic_ticker, FEW, || looped(basic(ticker())));
+        suite.singles(DECODE, "ferroid SnowflakeTwitterId", || {
             some_ids(|id| {
                 let id = SnowflakeTwitterId::from_raw(id);
                 [id.timestamp(), id.machine_id(), id.sequence()]
@@ -109,7 +108,7 @@ mod ferroid {
 mod snowflaked {
     use snowflaked::{Builder, Generator, Snowflake, sync};
 
-    use super::{About, BATCHES, DECODE, FEW, looped, some_ids, twitter_epoch};
+    use super::{BATCHES, DECODE, FEW, looped, some_ids, twitter_epoch};
     use crate::suite::Suite;
 
     fn owned() -> impl FnMut() -> u64 {
@@ -118,14 +117,14 @@ mod snowflaked {
     }
 
     pub fn add(suite: &mut Suite) {
-        suite.shared(&About::of("snowflaked sync::Generator"), || {
+        suite.shared("snowflaked sync::Generator", || {
             let ids: sync::Generator = Builder::new().instance(1).epoch(twitter_epoch()).build();
             move || ids.generate()
         });
-        let generator = About::of("snowflaked Generator");
-        suite.owned(&generator, owned);
-        suite.batches(BATCHES, &generator, FEW, || looped(owned()));
-        suite.singles(DECODE, &About::of("snowflaked Snowflake for u64"), || {
+        let generator = "snowflaked Generator";
+        suite.owned(generator, owned);
+        suite.batches(BATCHES, generator, FEW, || looped(owned()));
+        suite.singles(DECODE, "snowflaked Snowflake for u64", || {
             some_ids(|id| [id.timestamp(), id.instance(), id.sequence()])
         });
     }
@@ -135,7 +134,7 @@ mod snowflaked {
 mod snowflake_me {
     use snowflake_me::{Snowflake, SnowflakeId};
 
-    use super::{About, BATCH, BATCHES, Batches, DECODE, FEW, OWNED, TWITTER_EPOCH_MS, some_ids};
+    use super::{BATCH, BATCHES, Batches, DECODE, FEW, OWNED, TWITTER_EPOCH_MS, some_ids};
     use crate::suite::Suite;
 
     fn ids() -> Snowflake {
@@ -148,7 +147,7 @@ mod snowflake_me {
         move || ids.next_id().expect("an ID").as_u64()
     }
 
-    /// 41 bits of time and 22 of sequence.
+    /// 41 bits for the time and 22 for the sequence.
     fn wide() -> Snowflake {
         let builder = Snowflake::builder().machine_id(&|| Ok(0)).data_center_id(&|| Ok(0));
         let builder = builder.bit_len_sequence(22).bit_len_machine_id(0).bit_len_data_center_id(0);
@@ -167,14 +166,19 @@ mod snowflake_me {
     }
 
     pub fn add(suite: &mut Suite) {
-        let single_ids = About::of("snowflake_me next_id");
-        suite.shared(&single_ids, single);
-        suite.singles(OWNED, &single_ids, single);
-        let batches = About::of("snowflake_me next_ids_into");
-        suite.batches(BATCHES, &batches, FEW, || batch(ids()));
-        let batches = About::of("snowflake_me next_ids_into, 22-bit sequence");
-        suite.batches(BATCHES, &batches, Batches { burst: 1000, bursts: 8 }, || batch(wide()));
-        suite.singles(DECODE, &About::of("snowflake_me decompose"), || {
+        let single_ids = "snowflake_me next_id";
+        suite.shared(single_ids, single);
+        suite.singles(OWNED, single_ids, single);
+
+        suite.batches(BATCHES, "snowflake_me next_ids_into", FEW, || batch(ids()));
+
+        suite.batches(
+            BATCHES,
+            "snowflake_me next_ids_into, 22-bit sequence",
+            Batches { burst: 1000, bursts: 8 },
+            || batch(wide()),
+        );
+        suite.singles(DECODE, "snowflake_me decompose", || {
             let ids = ids();
             some_ids(move |id| {
                 let parts = ids.decompose(SnowflakeId::new(id));
@@ -188,7 +192,7 @@ mod snowflake_me {
 mod idgenerator {
     use idgenerator::{CoreIdGenerator, IdGeneratorOptions, IdInstance};
 
-    use super::{About, BATCHES, FEW, TWITTER_EPOCH_MS, looped};
+    use super::{BATCHES, FEW, TWITTER_EPOCH_MS, looped};
     use crate::suite::Suite;
 
     fn options() -> IdGeneratorOptions {
@@ -203,14 +207,12 @@ mod idgenerator {
     }
 
     pub fn add(suite: &mut Suite) {
-        // It reserves the five lowest numbers of each tick.
-        let peer = |name| About { capacity: 4091, ..About::of(name) };
-        suite.shared(&peer("idgenerator IdInstance"), || {
+        suite.shared("idgenerator IdInstance", || {
             IdInstance::init(options()).expect("the options are right");
             || IdInstance::next_id().cast_unsigned()
         });
-        suite.owned(&peer("idgenerator CoreIdGenerator"), owned);
-        suite.batches(BATCHES, &peer("idgenerator CoreIdGenerator"), FEW, || looped(owned()));
+        suite.owned("idgenerator CoreIdGenerator", owned);
+        suite.batches(BATCHES, "idgenerator CoreIdGenerator", FEW, || looped(owned()));
     }
 }
 
@@ -218,7 +220,7 @@ mod idgenerator {
 mod rs_snowflake {
     use snowflake::{SnowflakeIdBucket, SnowflakeIdGenerator};
 
-    use super::{About, BATCHES, FEW, looped, twitter_epoch};
+    use super::{BATCHES, FEW, looped, twitter_epoch};
     use crate::suite::Suite;
 
     fn ids() -> SnowflakeIdGenerator {
@@ -236,18 +238,18 @@ mod rs_snowflake {
     }
 
     pub fn add(suite: &mut Suite) {
-        suite.owned(&About::of("rs-snowflake real_time_generate"), || {
+        suite.owned("rs-snowflake real_time_generate", || {
             let mut ids = ids();
             move || ids.real_time_generate().cast_unsigned()
         });
-        suite.owned(&About::of("rs-snowflake generate"), || {
+        suite.owned("rs-snowflake generate", || {
             let mut ids = ids();
             move || ids.generate().cast_unsigned()
         });
-        suite.owned(&About::of("rs-snowflake lazy_generate"), lazy);
-        suite.owned(&About::of("rs-snowflake SnowflakeIdBucket"), bucket);
-        suite.batches(BATCHES, &About::of("rs-snowflake lazy_generate"), FEW, || looped(lazy()));
-        suite.batches(BATCHES, &About::of("rs-snowflake SnowflakeIdBucket"), FEW, || looped(bucket()));
+        suite.owned("rs-snowflake lazy_generate", lazy);
+        suite.owned("rs-snowflake SnowflakeIdBucket", bucket);
+        suite.batches(BATCHES, "rs-snowflake lazy_generate", FEW, || looped(lazy()));
+        suite.batches(BATCHES, "rs-snowflake SnowflakeIdBucket", FEW, || looped(bucket()));
     }
 }
 
@@ -255,7 +257,7 @@ mod rs_snowflake {
 mod snowid {
     use snowid::{SnowID, SnowIDConfig};
 
-    use super::{About, BATCHES, DECODE, FEW, OWNED, TWITTER_EPOCH_MS, some_ids, spin_loop};
+    use super::{BATCHES, DECODE, FEW, OWNED, TWITTER_EPOCH_MS, some_ids, spin_loop};
     use crate::suite::Suite;
 
     fn ids() -> SnowID {
@@ -281,14 +283,14 @@ mod snowid {
     }
 
     pub fn add(suite: &mut Suite) {
-        suite.shared(&About::of("snowid generate"), generate);
-        suite.shared(&About::of("snowid try_generate"), try_generate);
-        suite.singles(OWNED, &About::of("snowid generate"), generate);
-        suite.batches(BATCHES, &About::of("snowid generate_batch"), FEW, || {
+        suite.shared("snowid generate", generate);
+        suite.shared("snowid try_generate", try_generate);
+        suite.singles(OWNED, "snowid generate", generate);
+        suite.batches(BATCHES, "snowid generate_batch", FEW, || {
             let ids = ids();
             move |buffer| ids.generate_batch(buffer)
         });
-        suite.batches(BATCHES, &About::of("snowid try_generate_batch"), FEW, || {
+        suite.batches(BATCHES, "snowid try_generate_batch", FEW, || {
             let ids = ids();
             move |buffer| {
                 let mut filled = 0;
@@ -297,7 +299,7 @@ mod snowid {
                 }
             }
         });
-        suite.singles(DECODE, &About::of("snowid extract.decompose"), || {
+        suite.singles(DECODE, "snowid extract.decompose", || {
             let ids = ids();
             some_ids(move |id| {
                 let (time, node, sequence) = ids.extract.decompose(id);

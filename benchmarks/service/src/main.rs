@@ -1,9 +1,9 @@
-//! What `polyflake serve` is measured against: the same server of HTTP, whose handler returns a constant.
+//! The peer of `polyflake serve`: the same HTTP server, with a handler that returns a constant.
 //!
 //!     polyflake-service-benchmarks 127.0.0.1:8080 FILE
 //!
-//! As in `cli/src/serve/http.rs`, two layers are around the handler, and it is given the path, the query and the head. But it makes no ID,
-//! writes no number and counts nothing, and connections have no limits.
+//! As in `cli/src/serve/http.rs`, two layers surround the handler, which is given the path, the query and the headers.
+//! But it generates no IDs, formats no numbers and counts nothing, and connections have no limits.
 
 use std::io;
 use std::net::SocketAddr;

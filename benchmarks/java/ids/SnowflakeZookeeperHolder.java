@@ -1,6 +1,6 @@
 package com.tencent.devops.leaf.snowflake;
 
-/** Replaces Leaf's class, which gets the worker from ZooKeeper. */
+/** Replaces Leaf's class, which gets the worker number from ZooKeeper. */
 class SnowflakeZookeeperHolder {
     SnowflakeZookeeperHolder(String ip, String port, String connection) {}
 

@@ -15,12 +15,12 @@ import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.infra.Blackhole;
 
-/** The benchmarks. Each subject has its own JVM, so that the compiler sees only one generator or decoder. */
+/** The benchmarks. Each subject has its own JVM, so that the compiler sees a single generator or decoder. */
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
 @OperationsPerInvocation(Measured.BURST)
 public class Measured {
-    /** Two threads do not exhaust a 12-bit sequence. */
+    /** Small enough that two threads do not exhaust a 12-bit sequence. */
     static final int BURST = 1000;
 
     @State(Scope.Benchmark)

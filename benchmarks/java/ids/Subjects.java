@@ -29,16 +29,20 @@ import org.apache.shardingsphere.infra.algorithm.keygen.snowflake.SnowflakeKeyGe
 /** The generators and decoders to measure. */
 final class Subjects {
     /**
-     * @param origin a class of the package, for its version
-     * @param layout the IDs' layout; null if they have no timestamp, or if the subject creates no IDs
+     * @param origin a class from the package, used to find its version
+     * @param isChecked whether it creates IDs that must not repeat
      */
-    record Subject<T>(String name, Class<?> origin, String layout, boolean isFloor, Callable<T> create) {
-        Subject(String name, Class<?> origin, String layout, Callable<T> create) {
-            this(name, origin, layout, false, create);
+    record Subject<T>(String name, Class<?> origin, boolean isChecked, boolean isFloor, Callable<T> create) {
+        Subject(String name, Class<?> origin, Callable<T> create) {
+            this(name, origin, true, false, create);
+        }
+
+        static <T> Subject<T> decoder(String name, Class<?> origin, Callable<T> create) {
+            return new Subject<>(name, origin, false, false, create);
         }
 
         static <T> Subject<T> floor(String name, Callable<T> create) {
-            return new Subject<>(name, null, null, true, create);
+            return new Subject<>(name, null, false, true, create);
         }
     }
 
@@ -46,78 +50,69 @@ final class Subjects {
 
     static final List<Subject<LongSupplier>> GENERATORS = List.of(
             polyflake("polyflake nextId", "twitter"),
-            polyflake("polyflake nextId, 22-bit sequence", "timestamp:40|worker:1|sequence:22@1735689600000/1ms"),
-            new Subject<>("CosId MillisecondSnowflakeId", MillisecondSnowflakeId.class, "cosid", () -> {
+            new Subject<>("CosId MillisecondSnowflakeId", MillisecondSnowflakeId.class, () -> {
                 var ids = new MillisecondSnowflakeId(1);
                 return ids::generate;
             }),
-            new Subject<>("Hutool Snowflake", Snowflake.class, "twitter", () -> {
+            new Subject<>("Hutool Snowflake", Snowflake.class, () -> {
                 var ids = new Snowflake(1, 1);
                 return ids::nextId;
             }),
-            new Subject<>("yitter DefaultIdGenerator", DefaultIdGenerator.class,
-                    "timestamp:41|worker:10|sequence:12@1582136402000/1ms", () -> {
+            new Subject<>("yitter DefaultIdGenerator", DefaultIdGenerator.class, () -> {
                         var options = new IdGeneratorOptions((short) 1);
                         options.WorkerIdBitLength = 10;
                         options.SeqBitLength = 12;
                         var ids = new DefaultIdGenerator(options);
                         return ids::newLong;
                     }),
-            new Subject<>("Leaf SnowflakeIDGenImpl", SnowflakeIDGenImpl.class, "leaf", () -> {
+            new Subject<>("Leaf SnowflakeIDGenImpl", SnowflakeIDGenImpl.class, () -> {
                 var ids = new SnowflakeIDGenImpl("", 0);
                 return () -> ids.get("").getId();
             }),
-            new Subject<>("UidGenerator DefaultUidGenerator", DefaultUidGenerator.class,
-                    "timestamp:31|worker:7|sequence:25@1463673600000/1s", () -> {
+            new Subject<>("UidGenerator DefaultUidGenerator", DefaultUidGenerator.class, () -> {
                         var ids = baidu(new DefaultUidGenerator(), 7, 25);
                         return ids::getUID;
                     }),
-            new Subject<>("UidGenerator CachedUidGenerator", CachedUidGenerator.class,
-                    "timestamp:31|worker:16|sequence:16@1463673600000/1s", () -> {
+            new Subject<>("UidGenerator CachedUidGenerator", CachedUidGenerator.class, () -> {
                         var ids = baidu(new CachedUidGenerator(), 16, 16);
                         return ids::getUID;
                     }),
-            new Subject<>("tsid-creator TsidFactory", TsidFactory.class,
-                    "timestamp:42|node:10|sequence:12@1577836800000/1ms", () -> {
+            new Subject<>("tsid-creator TsidFactory", TsidFactory.class, () -> {
                         var ids = TsidFactory.newInstance1024(1);
                         return () -> ids.create().toLong();
                     }),
-            new Subject<>("ShardingSphere SnowflakeKeyGenerateAlgorithm", SnowflakeKeyGenerateAlgorithm.class,
-                    "timestamp:41|worker:10|sequence:12@1477958400000/1ms", () -> {
+            new Subject<>("ShardingSphere SnowflakeKeyGenerateAlgorithm", SnowflakeKeyGenerateAlgorithm.class, () -> {
                         var ids = new SnowflakeKeyGenerateAlgorithm();
                         ids.init(new Properties());
                         return () -> (long) ids.generateKeys(null, 1).iterator().next();
                     }),
-            new Subject<>("MyBatis-Plus Sequence", Sequence.class, "twitter", () -> {
+            new Subject<>("MyBatis-Plus Sequence", Sequence.class, () -> {
                 var ids = new Sequence(1, 1);
                 return ids::nextId;
             }),
-            new Subject<>("UUID.randomUUID()", null, null, () -> () -> UUID.randomUUID().getLeastSignificantBits()),
-            Subject.floor("critical downcall of a constant", Subjects::constantCall),
-            Subject.floor("System.currentTimeMillis()", () -> System::currentTimeMillis),
-            Subject.floor("System.nanoTime()", () -> System::nanoTime));
+            Subject.decoder("UUID.randomUUID()", null, () -> () -> UUID.randomUUID().getLeastSignificantBits()),
+            Subject.floor("critical downcall of a constant", Subjects::constantCall));
 
     static final List<Subject<LongFunction<Object>>> DECODERS = List.of(
-            new Subject<>("polyflake Layout.decode", Layout.class, null, () -> {
+            Subject.decoder("polyflake Layout.decode", Layout.class, () -> {
                 var layout = Layout.of("twitter");
                 return layout::decode;
             }),
-            new Subject<>("CosId MillisecondSnowflakeIdStateParser", MillisecondSnowflakeId.class, null, () -> {
+            Subject.decoder("CosId MillisecondSnowflakeIdStateParser", MillisecondSnowflakeId.class, () -> {
                 var parser = MillisecondSnowflakeIdStateParser.of(new MillisecondSnowflakeId(1));
                 return parser::parse;
             }),
-            new Subject<>("UidGenerator parseUID", DefaultUidGenerator.class, null, () -> {
+            Subject.decoder("UidGenerator parseUID", DefaultUidGenerator.class, () -> {
                 var ids = baidu(new DefaultUidGenerator(), 7, 25);
                 return ids::parseUID;
             }),
-            new Subject<>("Hutool Snowflake, three calls", Snowflake.class, null, () -> {
+            Subject.decoder("Hutool Snowflake, three calls", Snowflake.class, () -> {
                 var ids = new Snowflake(1, 1);
                 return id -> new Parts(
                         ids.getGenerateDateTime(id), ids.getDataCenterId(id), ids.getWorkerId(id), 0);
             }),
-            new Subject<>("tsid-creator Tsid.getInstant", Tsid.class, null, () -> id -> Tsid.from(id).getInstant()),
-            new Subject<>("MyBatis-Plus Sequence.parseIdTimestamp", Sequence.class, null,
-                    () -> Sequence::parseIdTimestamp),
+            Subject.decoder("tsid-creator Tsid.getInstant", Tsid.class, () -> id -> Tsid.from(id).getInstant()),
+            Subject.decoder("MyBatis-Plus Sequence.parseIdTimestamp", Sequence.class, () -> Sequence::parseIdTimestamp),
             Subject.floor("shifts and masks of a constant layout",
                     () -> id -> new Parts((id >>> 22) + 1288834974657L, id >>> 17 & 31, id >>> 12 & 31, id & 4095)));
 
@@ -130,7 +125,7 @@ final class Subjects {
     }
 
     private static Subject<LongSupplier> polyflake(String name, String layout) {
-        return new Subject<>(name, Layout.class, layout, () -> {
+        return new Subject<>(name, Layout.class, () -> {
             var ids = io.polyflake.Snowflake.builder().layout(layout).node(1).build();
             return ids::nextId;
         });
