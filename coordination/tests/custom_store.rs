@@ -1,4 +1,4 @@
-//! A store of one's own, under a name that a program registers.
+//! A custom store, under a name that the program registers.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -15,7 +15,7 @@ use polyflake_coordination::{
     open, open_async, set_listener, stores,
 };
 
-/// Registers a store in memory. Returns how often it was opened.
+/// Registers a store in memory. Returns the number of times it has been opened.
 fn register(name: &str) -> Arc<AtomicUsize> {
     let (records, count) = (MemoryStore::default(), Arc::new(AtomicUsize::new(0)));
     let opened = Arc::clone(&count);
@@ -60,7 +60,7 @@ fn snowflakes_counters_and_sequences_share_a_store_and_a_lease() {
         it.close();
     }
     inbox.close();
-    // What was given back is there for the next.
+    // Numbers that were given back are available to the next Counter.
     let orders = Counter::open("orders", address).unwrap();
     assert_eq!(orders.next_id().unwrap(), 3);
     orders.close();
@@ -70,7 +70,7 @@ fn snowflakes_counters_and_sequences_share_a_store_and_a_lease() {
 fn another_promise_is_refused() {
     register("promises");
     let [ten, twenty, exact] = ["ttl=10s", "ttl=20s", "ttl=10s&clock_difference=10ms"];
-    // In both directions.
+    // Whichever of the two is opened first, the other is refused.
     for (one, other) in [(ten, twenty), (twenty, ten), (ten, exact), (exact, ten)] {
         let [one, other] = [one, other].map(|terms| format!("promises://?{terms}"));
         let ids = open(&Snowflake::builder().lease(&one)).unwrap();
@@ -128,7 +128,7 @@ impl Store for Down {
     fn disconnect(&mut self) {}
 }
 
-/// What each of them says when it cannot be opened, or gives nothing.
+/// Returns the errors from trying to open and use each of the three types.
 fn errors(address: &str) -> [polyflake::Error; 3] {
     let counter = CounterOptions::new("orders").store(address).max_wait_ms(5_000).open();
     let sequences = SequencesOptions::new("inbox").store(address).max_wait_ms(5_000).open();
@@ -156,7 +156,7 @@ fn an_open_that_is_awaited_blocks_no_thread() {
     runtime.block_on(async {
         let options = |lease: &str| Snowflake::builder().lease(lease).clone();
         let waiting = tokio::spawn(async move { open_async(&options("away://?wait=60s")).await.map(drop) });
-        // On the same thread, while the other waits.
+        // This runs on the same thread, while the other call is waiting.
         let ids = open_async(&options("here://")).await.unwrap();
         assert!(ids.next_id().unwrap() > 0 && !waiting.is_finished());
         ids.close();
@@ -180,7 +180,7 @@ fn a_store_that_cannot_be_made_says_why() {
     }
 }
 
-/// In memory; it panics while it is told to.
+/// A store in memory that panics for as long as it is told to.
 #[derive(Debug, Clone)]
 struct Panics(MemoryStore, Arc<AtomicBool>);
 
@@ -213,7 +213,7 @@ impl Store for Panics {
     fn disconnect(&mut self) {}
 }
 
-/// As long as it is so.
+/// Waits while `is_so` returns true.
 fn wait_while(what: &str, is_so: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while is_so() {
@@ -222,7 +222,7 @@ fn wait_while(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Everything that depends on it fails and says so, a listener is told, and opening it again starts over.
+/// Everything that depends on the store fails and says why, the listener is told, and reopening starts over.
 #[test]
 fn a_store_that_panics() {
     let (records, is_ill) = (MemoryStore::default(), Arc::new(AtomicBool::new(false)));
@@ -261,7 +261,7 @@ fn a_store_that_panics() {
     let error = inbox.next_id("alice").unwrap_err();
     assert!(error.to_string().contains("panicked"), "{error}");
     is_ill.store(false, Ordering::SeqCst);
-    // Those that failed are closed at once.
+    // The ones that failed close immediately.
     ids.close();
     orders.close();
     inbox.close();
@@ -271,12 +271,12 @@ fn a_store_that_panics() {
     set_listener(None);
 }
 
-/// A store whose host's name is looked up for as long as the look-up of the name takes.
+/// A store that looks up its host name, and waits until a test lets the lookup finish.
 #[derive(Debug)]
 struct LooksUp(MemoryStore, Arc<AtomicUsize>, Arc<Mutex<mpsc::Receiver<()>>>);
 
 impl LooksUp {
-    /// On a thread of the runtime, as a look-up is.
+    /// Runs on one of the runtime's threads, as a real lookup does.
     async fn look_up(&self) {
         let (begun, ends) = (Arc::clone(&self.1), Arc::clone(&self.2));
         let look_up = move || {
@@ -310,7 +310,8 @@ impl Store for LooksUp {
     fn disconnect(&mut self) {}
 }
 
-/// A look-up of a host's name may take half a minute, and nothing ends it: with a short TTL, each attempt adds one.
+/// Looking up a host name may take half a minute, and cannot be cancelled. With a short TTL, each attempt starts
+/// another lookup.
 #[test]
 fn a_name_that_is_looked_up_for_ever_delays_no_other_store() {
     let looks_up = |name: &str| {
@@ -335,7 +336,7 @@ fn a_name_that_is_looked_up_for_ever_delays_no_other_store() {
     waits.join().unwrap().close();
 }
 
-/// Services pass a call on to the owner's label: it is all there.
+/// Services forward calls to the owner's label, so it must be complete.
 #[test]
 fn the_label_of_the_owner_is_whole() {
     let records = MemoryStore::default();

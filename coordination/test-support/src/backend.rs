@@ -1,4 +1,4 @@
-//! What the tests need of a store.
+//! The operations that tests perform on a store.
 
 use std::sync::{Arc, Mutex, Weak};
 
@@ -12,32 +12,32 @@ use crate::servers::zookeeper::Zookeeper;
 use crate::servers::{Server, folder};
 
 pub trait Backend: Send + Sync + 'static {
-    /// Its own store.
+    /// Starts a separate store.
     fn begin() -> Self;
 
-    /// Its address, without parameters.
+    /// Returns the store's address, without parameters.
     fn url(&self) -> String;
 
-    /// The port of a server.
+    /// Returns the server's port, or 0 if the store has no server.
     fn port(&self) -> u16;
 
-    /// Makes it answer nothing, with all connections open.
+    /// Stops the store from answering, but leaves all connections open.
     fn pause(&mut self);
 
     fn resume(&mut self);
 
-    /// Ends it as a crash would. `false`: there is nothing that can crash.
+    /// Stops the store as a crash would. Returns false if there is nothing that can crash.
     fn kill(&mut self) -> bool;
 
     fn start_again(&mut self);
 
-    /// The address of leases of a test, which vouches that there were none before.
+    /// Returns an address for a test's leases, which vouches that there were none before.
     fn address(&self, parameters: &str) -> String {
         format!("{}?init=always&{parameters}", self.url())
     }
 }
 
-/// A store for all tests that run at a time. It ends with the last.
+/// A store shared by all tests that run at the same time. It is dropped when the last of them finishes.
 pub struct Shared<B>(Mutex<Weak<B>>);
 
 impl<B: Backend> Shared<B> {
@@ -55,10 +55,10 @@ impl<B: Backend> Shared<B> {
     }
 }
 
-/// A file.
+/// A store in a file.
 pub struct Sqlite {
     folder: tempfile::TempDir,
-    /// Another program that writes, and does not end.
+    /// A connection on which another program starts a write but never finishes it.
     writer: Mutex<Option<Connection>>,
 }
 
@@ -99,7 +99,7 @@ impl Backend for Sqlite {
     fn start_again(&mut self) {}
 }
 
-/// A store that is a server.
+/// Implements [`Backend`] for a server.
 macro_rules! server {
     ($backend:ty) => {
         impl Backend for $backend {

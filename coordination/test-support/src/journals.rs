@@ -1,11 +1,11 @@
-//! Processes of a test that write down what they are given.
+//! Test processes that record everything they receive.
 //!
-//! Each is the test program itself, which runs one of its ignored tests. It writes to its own file, of which only whole
-//! lines are read: a killed process may have written part of a line.
+//! Each of them is the test program itself, running one of its ignored tests and writing to its own file. Only complete
+//! lines are read, since a killed process may have written part of a line.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use polyflake::Error;
 use polyflake_coordination::set_listener;
 use rustix::process::{Pid, kill_process};
 
-/// What a broken test waits for at most.
+/// How long a test waits before it fails.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 const JOURNAL: &str = "POLYFLAKE_TEST_JOURNAL";
@@ -24,19 +24,19 @@ const ADDRESS: &str = "POLYFLAKE_TEST_LEASE";
 
 // In the process ------------------------------------------------------------------------------------------------------
 
-/// The file in which a process writes down what it does.
+/// The file in which a process records its actions.
 #[derive(Clone)]
 pub struct Journal(Arc<Mutex<File>>);
 
 impl Journal {
-    /// That of this process, and the address that it was given. `None`: this is no process of a test.
+    /// Returns this process's journal and the address it was given, or `None` if no test started this process.
     pub fn of_this_process() -> Option<(Self, String)> {
         let (path, address) = (std::env::var_os(JOURNAL)?, std::env::var(ADDRESS).ok()?);
         let file = OpenOptions::new().create(true).append(true).open(path).unwrap();
         let journal = Self(Arc::new(Mutex::new(file)));
         let (told, parent) = (journal.clone(), std::process::id());
         set_listener(Some(Box::new(move |event| {
-            // In a forked child the lock may stay held forever, by a thread that only the parent has.
+            // In a forked child, the lock may be held forever by a thread that exists only in the parent.
             if std::process::id() != parent && told.0.try_lock().is_err() {
                 return;
             }
@@ -46,7 +46,7 @@ impl Journal {
         Some((journal, address))
     }
 
-    /// One line, in one write.
+    /// Writes one line, in a single write.
     pub fn write(&self, line: &str) {
         self.0.lock().unwrap().write_all(format!("{line}\n").as_bytes()).unwrap();
     }
@@ -84,12 +84,12 @@ impl Journals {
         self.0.path()
     }
 
-    /// Starts a process that opens a lease: the ignored test `holder::a_holder` of the program.
+    /// Starts a process that opens a lease, by running the program's ignored test `holder::a_holder`.
     pub fn start(&self, address: &str) -> Holder {
         self.start_with(address, "holder::a_holder", &[])
     }
 
-    /// Starts one of the ignored tests as a process, in an environment.
+    /// Starts one of the ignored tests in its own process, with these environment variables.
     pub fn start_with(&self, address: &str, test: &str, environment: &[(&str, &str)]) -> Holder {
         let count = fs::read_dir(self.folder()).unwrap().count();
         let journal = self.folder().join(format!("{count:03}.journal"));
@@ -100,17 +100,17 @@ impl Journals {
         command.stdin(Stdio::piped()).stdout(Stdio::null());
         let mut child = command.spawn().unwrap();
         let stdin = child.stdin.take();
-        Holder { child, stdin, journal }
+        Holder { child, stdin, journal, seen: Seen::default() }
     }
 
-    /// Runs one of the ignored tests as a process, to its end.
+    /// Runs one of the ignored tests in its own process and waits for it to finish.
     pub fn run(&self, address: &str, test: &str) {
         let mut holder = self.start_with(address, test, &[]);
         let status = holder.wait();
         assert!(status.success(), "{test}: {status}\n{}", holder.text());
     }
 
-    /// All IDs that were issued, each with how often it was.
+    /// Returns all IDs that were issued, each with the number of times it was issued.
     pub fn issued(&self) -> HashMap<u64, u32> {
         let mut issued = HashMap::new();
         for file in fs::read_dir(self.folder()).unwrap().map(|entry| entry.unwrap().path()) {
@@ -124,18 +124,23 @@ impl Journals {
     }
 
     pub fn repeated(&self) -> Vec<u64> {
-        self.issued().into_iter().filter(|&(_, count)| count > 1).map(|(id, _)| id).collect()
+        more_than_once(self.issued())
     }
 
-    /// Checks that no two IDs of all processes are equal, and that there are at least this many.
+    /// Checks that the processes issued at least `at_least` IDs, none of them twice.
     pub fn assert_unique(&self, at_least: usize) {
-        let (count, repeated) = (self.issued().len(), self.repeated());
+        let issued = self.issued();
+        let (count, repeated) = (issued.len(), more_than_once(issued));
         assert!(repeated.is_empty(), "{} of {count} IDs are repeated: {:?}", repeated.len(), &repeated[..1]);
         assert!(count >= at_least, "only {count} IDs");
     }
 }
 
-/// The whole lines.
+fn more_than_once(issued: HashMap<u64, u32>) -> Vec<u64> {
+    issued.into_iter().filter(|&(_, count)| count > 1).map(|(id, _)| id).collect()
+}
+
+/// Returns the complete lines of a journal.
 fn lines(path: &Path) -> Vec<String> {
     let text = String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned();
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -151,7 +156,7 @@ pub fn node_of(id: u64) -> u64 {
     polyflake::Layout::default().decode(id).unwrap().node()
 }
 
-/// Where a journal stands.
+/// A position in a journal.
 #[derive(Debug, Clone, Copy)]
 pub struct Mark(usize);
 
@@ -161,11 +166,33 @@ impl Mark {
     }
 }
 
-/// A process of a test. It is killed where it is dropped.
+/// A process started by a test. It is killed when dropped.
 pub struct Holder {
     child: Child,
     stdin: Option<ChildStdin>,
     journal: PathBuf,
+    seen: Seen,
+}
+
+/// The complete lines read so far. A journal grows to megabytes and is polled every 20 ms, so each poll reads only what
+/// was added.
+#[derive(Default)]
+struct Seen {
+    lines: Vec<String>,
+    bytes: u64,
+}
+
+impl Seen {
+    fn read(&mut self, path: &Path) -> &[String] {
+        let mut file = File::open(path).unwrap();
+        file.seek(SeekFrom::Start(self.bytes)).unwrap();
+        let mut more = Vec::new();
+        file.read_to_end(&mut more).unwrap();
+        let whole = more.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+        self.bytes += whole as u64;
+        self.lines.extend(String::from_utf8_lossy(&more[..whole]).lines().map(Into::into));
+        &self.lines
+    }
 }
 
 impl Holder {
@@ -183,19 +210,19 @@ impl Holder {
     }
 
     pub fn mark(&self) -> Mark {
-        Mark(self.lines().len())
+        Mark(fs::read(&self.journal).unwrap().split(|&byte| byte == b'\n').count() - 1)
     }
 
     pub const fn start() -> Mark {
         Mark(0)
     }
 
-    /// Waits until `find` finds what it looks for in the lines from a mark on.
+    /// Waits until `find` returns something for the lines after a mark.
     pub fn wait_until<T>(&mut self, from: Mark, what: &str, find: impl Fn(&[String]) -> Option<T>) -> T {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let ended = self.child.try_wait().unwrap();
-            if let Some(found) = find(&self.lines()[from.0..]) {
+            if let Some(found) = find(&self.seen.read(&self.journal)[from.0..]) {
                 return found;
             }
             assert!(ended.is_none(), "it ended ({ended:?}), without {what}:\n{}", self.text());
@@ -204,7 +231,7 @@ impl Holder {
         }
     }
 
-    /// Waits for a line that begins so, and returns the rest of it and where it goes on after it.
+    /// Waits for a line that starts with `beginning`. Returns the rest of that line, and a mark after it.
     pub fn wait_for(&mut self, from: Mark, beginning: &str) -> (String, Mark) {
         self.wait_until(from, &format!("`{beginning}`"), |lines| {
             let found =
@@ -213,7 +240,7 @@ impl Holder {
         })
     }
 
-    /// Waits for this many IDs, and returns them.
+    /// Waits for at least `count` IDs, and returns them.
     pub fn wait_for_ids(&mut self, from: Mark, count: usize) -> Vec<u64> {
         self.wait_until(from, &format!("{count} IDs"), |lines| {
             let ids: Vec<_> = lines.iter().flat_map(|line| ids_of(line)).collect();
@@ -221,7 +248,7 @@ impl Holder {
         })
     }
 
-    /// What became of it: its node and its bound, or the error.
+    /// Waits for the process to open its lease. Returns the node and the bound, or the error.
     pub fn outcome(&mut self) -> Result<(u64, u64), String> {
         self.wait_until(Self::start(), "outcome", |lines| {
             lines.iter().find_map(|line| {
@@ -234,7 +261,7 @@ impl Holder {
         })
     }
 
-    /// Its node.
+    /// Returns the process's node.
     pub fn node(&mut self) -> u64 {
         let outcome = self.outcome();
         outcome.unwrap_or_else(|_| panic!("{}", self.text())).0
@@ -249,13 +276,14 @@ impl Holder {
         writeln!(self.stdin.as_mut().unwrap(), "{command}").unwrap();
     }
 
-    /// Its state, and how often its lease was lost.
+    /// Returns the state of the process's lease, and the number of times the lease was lost.
     pub fn state(&mut self) -> (String, u64) {
         let words = self.words();
         (words[1].clone(), words[2].parse().unwrap())
     }
 
-    /// It has its lease, or has it again once the store has answered. Returns how often its lease was lost.
+    /// Waits until the process holds its lease, or holds it again once the store has answered. Returns the
+    /// number of times the lease was lost.
     pub fn holds(&mut self) -> u64 {
         let deadline = Instant::now() + PATIENCE;
         loop {

@@ -1,10 +1,11 @@
-//! What the tests of several crates share.
+//! Code shared by the tests of several crates.
 //!
-//! - `servers`: the servers of stores, on free ports. `proxy`: a bad network before them.
-//! - `backend`: what a test does to a store, whichever it is.
-//! - `journals`: processes of a test that write down what they are given. `faketime`: their clocks, set by libfaketime.
+//! - `servers`: the stores' servers, on free ports. `proxy`: an unreliable network in front of them.
+//! - `backend`: the operations that tests perform on any store.
+//! - `journals`: test processes that record everything they receive. `faketime`: their clocks, set through libfaketime.
+//! - `taken_numbers`: the numbers they took, and whether any was handed out twice.
 #![cfg(unix)]
-// Only tests use it, and they end with the first failure.
+// Only tests use this crate, and they stop at the first failure.
 #![allow(missing_docs, missing_debug_implementations)]
 #![allow(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 #![allow(clippy::new_without_default, clippy::return_self_not_must_use)]
@@ -14,3 +15,4 @@ pub mod faketime;
 pub mod journals;
 pub mod proxy;
 pub mod servers;
+pub mod taken_numbers;

@@ -1,4 +1,4 @@
-//! Real servers, each on a free port of the loopback, in its own folder, and gone when dropped.
+//! Real servers. Each uses a free port on the loopback interface and its own folder, and is stopped when dropped.
 
 pub mod certificates;
 pub mod etcd;
@@ -21,10 +21,10 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock, statvfs};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
-/// Databases refuse to run as root: then they run as `nobody`.
+/// The user ID of `nobody`. Databases refuse to run as root, so if the tests run as root, databases run as this user.
 pub const NOBODY: u32 = 65534;
 
-/// A server's process, which can be ended and started again on the same port and folder.
+/// A server's process, which can be stopped and restarted on the same port and folder.
 pub struct Server {
     folder: PathBuf,
     port: u16,
@@ -50,7 +50,7 @@ impl Server {
         server
     }
 
-    /// The signal on which it ends at once, where that is not TERM.
+    /// Sets the signal that makes the server exit immediately (default: TERM).
     pub fn ends_on(mut self, signal: Signal) -> Self {
         self.end = signal;
         self
@@ -86,24 +86,30 @@ impl Server {
             }
             sleep(Duration::from_millis(50));
             if ended.is_some() {
-                // PostgreSQL does not start while a process of one that was killed has its memory.
+                // PostgreSQL does not start while a process left over from a killed server still holds its shared
+                // memory.
                 *child = start();
             }
         }
     }
 
-    /// Ends it as an administrator would.
+    /// Stops the server as an administrator would.
     pub fn stop(&mut self) {
         self.signal(self.end);
         self.child.take().unwrap().wait().unwrap();
     }
 
-    /// Ends it as a crash would.
+    /// Stops the server as a crash would.
     pub fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            child.kill().unwrap();
-            child.wait().unwrap();
+        if self.child.is_none() {
+            return;
         }
+        // PostgreSQL's connection processes would otherwise keep answering for a moment.
+        self.signal(Signal::STOP);
+        self.signal_children(Signal::KILL);
+        let mut child = self.child.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -111,12 +117,12 @@ impl Server {
         kill_process(Pid::from_child(child), signal).unwrap();
     }
 
-    /// Stops it from answering, with its connections open.
+    /// Stops the server from answering, but leaves its connections open.
     pub fn pause(&self) {
-        // None is started any more by then.
+        // Stop the parent first, so that it starts no more children.
         self.signal(Signal::STOP);
         self.signal_children(Signal::STOP);
-        // The threads of a process may run on for a while.
+        // The threads of a process may keep running for a while.
         let deadline = Instant::now() + Duration::from_secs(60);
         let mut all = self.children();
         all.push(self.pid());
@@ -133,7 +139,7 @@ impl Server {
 
     fn signal_children(&self, signal: Signal) {
         for child in self.children() {
-            // It may have ended.
+            // The child may already have exited.
             let _ = kill_process(Pid::from_raw(child).unwrap(), signal);
         }
     }
@@ -142,7 +148,7 @@ impl Server {
         self.child.as_ref().expect("it does not run").id().try_into().unwrap()
     }
 
-    /// PostgreSQL has a process for each connection.
+    /// Returns the server's child processes. PostgreSQL has one for each connection.
     fn children(&self) -> Vec<i32> {
         let pid = self.pid();
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
@@ -150,12 +156,12 @@ impl Server {
     }
 }
 
-/// Whether no thread of the process runs.
+/// Returns true if no thread of the process is running.
 fn is_stopped(pid: i32) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return true };
     threads.flatten().all(|thread| {
         let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-        // After the name, which may have spaces in it.
+        // The state follows the name, which may contain spaces.
         stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['T', 'Z', 'X']))
     })
 }
@@ -163,7 +169,7 @@ fn is_stopped(pid: i32) -> bool {
 impl Drop for Server {
     fn drop(&mut self) {
         if self.child.is_some() {
-            // It ends its processes itself.
+            // Let the server run again, so that it can stop its own child processes.
             self.resume();
         }
         let Some(mut child) = self.child.take() else { return };
@@ -178,8 +184,8 @@ impl Drop for Server {
     }
 }
 
-/// A folder that the servers can write to: in memory if there is plenty. On a disk that others keep busy, a commit may
-/// take longer than a short TTL allows.
+/// Creates a folder that the servers can write to, in memory if plenty is free. On a busy disk, a commit may take
+/// longer than a short TTL allows.
 pub fn folder() -> tempfile::TempDir {
     const PLENTY: u64 = 8 << 30;
     let memory = Path::new("/dev/shm");
@@ -190,7 +196,7 @@ pub fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// Makes the user of the servers the owner.
+/// Makes the servers' user the owner of a path.
 pub fn give(path: &Path) {
     if geteuid().is_root() {
         chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
@@ -203,7 +209,7 @@ pub fn write(path: &Path, text: &str) {
     give(path);
 }
 
-/// A command in a folder, as a user without rights.
+/// Creates a command that runs in a folder, as an unprivileged user.
 pub fn unprivileged(program: &str, folder: &Path) -> Command {
     let mut command = Command::new(program);
     // MariaDB clears its folder for temporary files when it starts.
@@ -214,7 +220,7 @@ pub fn unprivileged(program: &str, folder: &Path) -> Command {
     command
 }
 
-/// Runs a command to its end and returns its output.
+/// Runs a command, waits for it to finish, and returns its output.
 pub fn run(mut command: Command) -> String {
     let output = command.output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -222,13 +228,13 @@ pub fn run(mut command: Command) -> String {
     String::from_utf8(output.stdout).unwrap().trim().into()
 }
 
-/// A port that nobody has, outside of the range from which connections take theirs. No other process of these tests gets it
-/// either, so that a server that starts again finds it free.
+/// Returns an unused port, outside the range that the system uses for outgoing connections. No other test process gets
+/// the same port, so a server that restarts still finds it free.
 pub fn free_port() -> u16 {
     const FIRST: u16 = 20_000;
     const BLOCK: u16 = 64;
     const BLOCKS: u16 = 150;
-    // The next port, how many follow in its block, and the locks on this process's blocks.
+    // The next port, the number of ports left in its block, and the locks on this process's blocks.
     static PRESENT: Mutex<(u16, u16, Vec<File>)> = Mutex::new((0, 0, Vec::new()));
 
     let folder = std::env::temp_dir().join(format!("polyflake-ports-{}", geteuid().as_raw()));

@@ -12,10 +12,10 @@ use polyflake_coordination::{Counter, Sequences, open, stores};
 use crate::process::{fork, join};
 use crate::servers::folder;
 
-/// The folder of the file that the program below uses.
+/// The environment variable that contains the folder of the file used by the program below.
 const FOLDER: &str = "POLYFLAKE_TEST_FOLDER";
 
-/// Alone in its process: there a fork finds no lock of another test's.
+/// This test runs alone in its process, so that a fork finds no lock held by another test.
 #[test]
 fn a_forked_child_opens_its_own() {
     let folder = folder();

@@ -1,8 +1,8 @@
-//! Counters between real processes and real servers. What every store must do is in `every_store.rs` and `process.rs`; each of their
-//! tests runs on each store that is named below.
+//! Tests counters with real processes and real servers. The tests for every store are in `every_store.rs` and
+//! `process.rs`. Each of them runs on each store named below.
 #![cfg(unix)]
 
-use polyflake_test_support::{backend, journals, proxy, servers};
+use polyflake_test_support::{backend, journals, proxy, servers, taken_numbers};
 
 mod custom_store;
 mod every_store;
@@ -12,21 +12,20 @@ mod refused;
 mod replicas;
 mod sequences;
 mod several_stores;
-mod taken_numbers;
 mod taker;
 mod waits;
 
-/// A store that can lose all that it has.
+/// A store that can lose everything.
 pub(crate) trait Forgets: backend::Backend {
     fn forget(&self);
 }
 
-/// A store that can lose what it has of sequences.
+/// A store that can lose everything it keeps for sequences.
 pub(crate) trait ForgetsSequences: backend::Backend {
     fn forget_sequences(&self);
 }
 
-/// The tests of any store, and of any server, on one.
+/// Runs the tests for any store, and those for any server, on each of these stores.
 macro_rules! stores {
     ($($store:ident: $backend:ty, |$this:ident| $forget:expr, $sequences:expr $(, $network:ident)?;)*) => {$(
         impl crate::Forgets for $backend {

@@ -1,4 +1,4 @@
-//! Counters over a network that cuts connections, and that delays and loses what is sent.
+//! Counters over a network that cuts connections, and delays and loses data.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub(crate) fn a_bad_network(store: &impl Backend) {
     let journals = Journals::new();
     let proxy = Proxy::new(store.port(), Random::new().below(u64::MAX));
     let address = store.url().replace(&format!(":{}", store.port()), &format!(":{}", proxy.port()));
-    // Small ones, so that it is asked often.
+    // Small steps, so that the store is asked often.
     let settings = settings("network", &[&format!("{address}?ttl=9s")], &["step=50", "max_wait_ms=60000"]);
     proxy.behave(Conduct::Bad);
     let mut all: Vec<_> = (0..3).map(|_| begin(&journals, &settings)).collect();
@@ -23,17 +23,17 @@ pub(crate) fn a_bad_network(store: &impl Backend) {
         taker.wait_for_numbers(Holder::start(), 100);
     }
     for _ in 0..3 {
-        // Time for the network to do harm.
+        // Give the network time to do harm.
         sleep(Duration::from_secs(2));
         let marks: Vec<_> = all.iter().map(|taker| taker.mark()).collect();
         for (taker, mark) in all.iter_mut().zip(marks) {
             taker.wait_for_numbers(mark, 200);
         }
-        // All at once.
+        // Cut all connections at once.
         proxy.cut();
     }
     assert!(proxy.harms() > 0);
-    // What is given back may be lost on the way, or its answer.
+    // The request that gives numbers back may be lost in transit, and so may its answer.
     all[0].finish();
     proxy.behave(Conduct::Good);
     for taker in &mut all[1..] {

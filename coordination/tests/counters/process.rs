@@ -19,7 +19,7 @@ use crate::taker::{options, settings, start, stream};
 
 const LAST: u64 = i64::MAX as u64;
 
-/// Waits for what another process does.
+/// Waits for another process to do something.
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !is_so() {
@@ -28,16 +28,16 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Forks. The child does something and ends; whether it succeeded is its status.
+/// Forks. The child runs `child` and exits, with a status that says whether it succeeded.
 pub(crate) fn fork(child: impl FnOnce() + std::panic::UnwindSafe) -> libc::pid_t {
-    // SAFETY: the child uses no lock that another thread of this one may hold: those are the keeper's and the counter's, which it
-    // leaves alone, and the heap's, which the C library sees to.
+    // SAFETY: the child uses no lock that another thread of this process may hold. Such locks are the keeper's and the
+    // counter's, which the child leaves alone, and the heap's, which the C library takes care of.
     #[allow(unsafe_code)]
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0);
     if pid == 0 {
         let result = std::panic::catch_unwind(child);
-        // SAFETY: the program of the parent goes no further here.
+        // SAFETY: the parent's program does not continue in the child.
         #[allow(unsafe_code)]
         unsafe {
             libc::_exit(i32::from(result.is_err()));
@@ -46,10 +46,10 @@ pub(crate) fn fork(child: impl FnOnce() + std::panic::UnwindSafe) -> libc::pid_t
     pid
 }
 
-/// Waits for a child, which succeeds.
+/// Waits for a child to exit, and checks that it succeeded.
 pub(crate) fn join(pid: libc::pid_t) {
     let mut status = 0;
-    // SAFETY: `status` is there.
+    // SAFETY: `status` outlives the call.
     #[allow(unsafe_code)]
     unsafe {
         assert_eq!(libc::waitpid(pid, &raw mut status, 0), pid);
@@ -57,7 +57,7 @@ pub(crate) fn join(pid: libc::pid_t) {
     assert_eq!(status, 0);
 }
 
-/// Takes numbers, and writes them into a file of the child's: a thread of the parent may hold the journal's lock.
+/// Takes numbers, and writes them to the child's own file, since a thread of the parent may hold the journal's lock.
 fn take_into(folder: &Path, child: u64, counter: &Counter, count: u64) {
     let numbers = counter.next_ids(count).unwrap();
     let words: Vec<_> = numbers.iter().map(ToString::to_string).collect();
@@ -74,7 +74,7 @@ pub(crate) fn forked_processes_take_their_own(store: &impl Backend) {
         journals.run(&format!("{folder}\n{settings}"), "process::forked");
         let taken = TakenNumbers::of(&journals);
         taken.unique(700).increasing();
-        // Each of the two began at 1.
+        // Both counters begin at 1.
         for entry in journals.folder().read_dir().unwrap() {
             std::fs::remove_file(entry.unwrap().path()).unwrap();
         }
@@ -90,10 +90,11 @@ fn forked() {
     let counter = options(settings).open().unwrap();
     journal.numbers(0, &counter.next_ids(10_u64).unwrap());
     let is_over = AtomicBool::new(false);
-    // The standard library locks what it knows of threads while one starts or ends. A child that is forked then can start none.
+    // The standard library locks its data about threads while a thread starts or exits. A child that is
+    // forked at that moment cannot start any threads.
     let (begins, has_begun) = channel();
     thread::scope(|scope| {
-        // Forks meet it wherever it is.
+        // A fork may happen at any point in this loop.
         let takes = scope.spawn(|| {
             begins.send(()).unwrap();
             while !is_over.load(Ordering::Relaxed) {
@@ -108,7 +109,7 @@ fn forked() {
                 let pid = fork(move || {
                     let counter = of_child;
                     take_into(folder, child, &counter, 60);
-                    // Its own child has other numbers, too.
+                    // The grandchild receives different numbers, too.
                     let pid = fork({
                         let counter = std::panic::AssertUnwindSafe(*counter);
                         move || take_into(folder, child + 10, &counter, 60)
@@ -123,13 +124,13 @@ fn forked() {
             })
             .collect();
         children.into_iter().for_each(join);
-        // What the children closed was theirs.
+        // The children closed only their own Counters.
         journal.numbers(0, &counter.next_ids(60_u64).unwrap());
         is_over.store(true, Ordering::Relaxed);
-        // The scope alone does not wait for the end of the thread.
+        // The scope alone does not wait for the thread to exit.
         takes.join().unwrap();
     });
-    // One that is there when the parent closes, with what it has in hand and without.
+    // A child that is running when the parent closes its counter, with and without numbers in hand.
     let (begun, closed) = (folder.join("begun"), folder.join("closed"));
     let child = {
         let counter = std::panic::AssertUnwindSafe(&counter);
@@ -154,8 +155,8 @@ pub(crate) fn closed_amid_calls<B: Backend>() {
     let journals = Journals::new();
     let settings = settings("closed", &[&store.url()], &["step=40", "max_wait_ms=60000"]);
     journals.run(&settings, "process::closes");
-    // The next process goes on where they end.
-    let last = TakenNumbers::of(&journals).unique(100).increasing().all().pop().unwrap();
+    // The next process continues where they stopped.
+    let last = *TakenNumbers::of(&journals).unique(100).increasing().all().last().unwrap();
     let mut next = start(&journals, &settings);
     assert_eq!(next.take(1), [last + 1]);
     next.finish();
@@ -170,12 +171,12 @@ fn closes() {
         let counter = options(&settings).open().unwrap();
         let other = options(&settings).open().unwrap();
         thread::scope(|scope| {
-            // Of these ways none loses a number where a call fails.
+            // Whichever of these methods is used, a call that fails loses no numbers.
             for way in [0, 3, 4, 7] {
                 let (counter, journal) = (&counter, &journal);
                 scope.spawn(move || stream(counter, journal, way, Duration::ZERO));
             }
-            // Another Counter of that name is not closed by it.
+            // Another Counter with that name stays open.
             other.next_id().map(|number| journal.numbers(99, &[number])).unwrap();
             thread::sleep(Duration::from_millis(round % 5));
             counter.close();
@@ -188,7 +189,7 @@ fn closes() {
     }
 }
 
-/// The store is asked once for all that wait, and no number is lost by it.
+/// The store is asked once for all waiting calls, and no number is lost.
 pub(crate) fn threads_share_questions_with_a_step_of_1(store: &impl Backend) {
     const THREADS: u64 = 8;
     let counter =
@@ -208,7 +209,7 @@ pub(crate) fn threads_share_questions_with_a_step_of_1(store: &impl Backend) {
             all.lock().unwrap().extend(taken);
         }
     };
-    // How many wait at a time is chance: some rounds may have none that do.
+    // How many calls wait at a time is a matter of chance. In some rounds, there may be none.
     for round in 0.. {
         thread::scope(|scope| {
             for thread in 0..THREADS {
@@ -225,7 +226,7 @@ pub(crate) fn threads_share_questions_with_a_step_of_1(store: &impl Backend) {
     all.sort_unstable();
     assert!(all.iter().copied().eq(1..=all.len() as u64), "{all:?}");
 
-    // Where fewer are left than all that wait want, some of them have those.
+    // If fewer numbers are left than the waiting calls want, some of the calls get them.
     let first = LAST - 20;
     let start = format!("start={first}");
     let counter = options(&settings("shared-end", &[&store.url()], &["step=1", &start])).open().unwrap();
@@ -261,7 +262,7 @@ pub(crate) fn the_end_of_all_numbers(store: &impl Backend) {
             assert!(text.contains("it has reached its end, 9223372036854775807"), "{text}");
             assert!(text.contains(&name), "{text}");
         };
-        // It takes nothing.
+        // The failed call takes no numbers.
         refused(counter.next_block(26_u64));
         let all: Vec<_> = (0..25).map(|_| counter.next_id().unwrap()).collect();
         assert!(all.iter().copied().eq(first..=LAST), "{all:?}");
@@ -274,13 +275,13 @@ pub(crate) fn the_end_of_all_numbers(store: &impl Backend) {
         assert_eq!(counter.peek(), Ok(LAST));
         counter.raise(LAST).unwrap();
         counter.close();
-        // It stays so.
+        // The counter stays exhausted.
         match options(&settings).open() {
             Ok(counter) => refused(counter.next_id()),
             Err(error) => refused(Err(error)),
         }
     }
-    // A last number alone.
+    // A counter that starts at the last number.
     let start = format!("start={LAST}");
     let counter = options(&settings("end-at-once", &[&store.url()], &[&start])).open().unwrap();
     assert_eq!(counter.next_id(), Ok(LAST));

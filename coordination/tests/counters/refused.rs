@@ -1,4 +1,4 @@
-//! Counters that cannot be: an error that says why, and no secret in anything that is said.
+//! Counters that cannot be opened: the error says why, and no message contains a secret.
 
 use std::net::TcpListener;
 
@@ -14,7 +14,7 @@ use crate::taker::{options, settings};
 
 const SECRET: &str = "secret-of-this-test";
 
-/// The code and the text of the error; in none of it is a secret.
+/// Returns the error's code and message, and checks that they contain no secret.
 fn why(settings: &str) -> (ErrorCode, String) {
     let options = options(settings);
     let error = options.open().expect_err(settings);
@@ -49,7 +49,7 @@ fn options_that_cannot_be() {
         (settings("orders", &[], &[]), &["store is missing", "postgres://host/shop"]),
         (settings("orders", &["here"], &[]), &["store: "]),
         (settings("orders", &[&format!("mongo://u:{SECRET}@h")], &[]), &["store: ", "no such kind of store"]),
-        // The first of them.
+        // The first of several errors is reported.
         (settings("", &[], &["step=0"]), &["name"]),
     ] {
         let (code, text) = why(&settings);
@@ -59,7 +59,7 @@ fn options_that_cannot_be() {
         }
         assert!(text.len() < 400, "{text}");
     }
-    // What is just so.
+    // These are just within the limits.
     for (settings, first) in [
         (with(&"ö".repeat(100), "step=1000000000"), 1),
         (with("it's; \"quoted\" %_\\ {0} $1 ?", "start=7"), 7),
@@ -69,7 +69,7 @@ fn options_that_cannot_be() {
         assert_eq!(counter.next_id(), Ok(first), "{settings}");
         counter.close();
     }
-    // Two in one process that would share what is in hand.
+    // Two Counters in one process that would share the numbers in hand.
     let counter = options(&with("shared", "step=20")).open().unwrap();
     let (code, text) = why(&with("shared", "step=21"));
     assert_eq!(code, ErrorCode::InvalidOption);
@@ -89,7 +89,7 @@ fn with_a_wrong_password(url: &str, says: &str) {
     let (code, text) = why(&settings);
     assert_eq!(code, ErrorCode::CounterUnavailable, "{text}");
     assert!(text.contains(says) && text.contains("127.0.0.1:"), "{text}");
-    // Sequences do not wait for an owner who cannot come.
+    // Sequences do not wait for a lease they cannot get.
     let error = Sequences::open("inbox", &format!("{url}?wait=1h")).expect_err(url);
     let text = error.to_string();
     assert_eq!(error.code(), ErrorCode::LeaseUnavailable, "{text}");
@@ -121,7 +121,7 @@ fn a_wrong_password() {
 
 #[test]
 fn nobody_answers() {
-    // It takes connections.
+    // This host accepts connections but never answers.
     let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = silent.local_addr().unwrap().port();
     for scheme in ["redis", "postgres", "mysql", "etcd"] {
@@ -130,7 +130,7 @@ fn nobody_answers() {
         for max_wait_ms in ["max_wait_ms=0", "max_wait_ms=1500"] {
             let (code, text) = why(&settings("orders", &[&url], &[max_wait_ms]));
             assert_eq!(code, ErrorCode::CounterUnavailable, "{text}");
-            // With no time to wait, nobody knows yet.
+            // With no time to wait, the reason is not known yet.
             let says = if max_wait_ms == "max_wait_ms=0" { "has not answered yet" } else { "no answer" };
             assert!(text.contains(says), "{text}");
         }

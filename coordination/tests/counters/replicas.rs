@@ -1,4 +1,4 @@
-//! Redis where a replica takes over without the last writes that its master acknowledged.
+//! Redis failovers to a replica that lacks the last writes its master acknowledged.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::servers::redis::Redis;
 use crate::taken_numbers::TakenNumbers;
 use crate::taker::{options, settings, start};
 
-/// A master, its replica behind a proxy, and a proxy that leads to the present master, as an address that moves.
+/// A master, its replica behind a proxy, and another proxy that leads to the current master, like a floating address.
 struct Pair {
     master: Redis,
     replica: Redis,
@@ -38,7 +38,7 @@ impl Pair {
         format!("redis://127.0.0.1:{}/0?ttl=3s{more}", self.address.port())
     }
 
-    /// From now on, nothing of what the master acknowledges reaches the replica.
+    /// From now on, nothing that the master acknowledges reaches the replica.
     fn part(&self) {
         self.replication.behave(Conduct::Silent);
     }
@@ -57,21 +57,21 @@ fn what_a_replica_confirmed_is_not_repeated() {
     let mut old = start(&journals, &pair.settings("&replicas=1"));
     old.take(100);
     pair.part();
-    // What is in hand was confirmed, and no more comes.
+    // The numbers in hand were confirmed, but no more arrive.
     loop {
         let error = old.take_until_refused(500);
         assert!(error.starts_with("counter_unavailable "), "{error}");
-        // On a busy machine, an attempt may end before the master's WAIT does.
+        // On a busy machine, an attempt may time out before the master's WAIT returns.
         if error.contains("0 of 1 replicas confirmed") {
             break;
         }
     }
     pair.fail_over();
-    // The new master has no replica that could confirm.
+    // The new master has no replica that could confirm a write.
     let mut new = start(&journals, &pair.settings(""));
     new.take(100);
     TakenNumbers::of(&journals).unique(200).increasing();
-    // The one that runs goes on once there is one.
+    // The process that was already running continues once there is a replica.
     let another = Redis::replica_of(&pair.replica);
     old.take(100);
     new.take(100);
@@ -84,7 +84,7 @@ fn what_nobody_confirmed_is_not_repeated_by_those_that_run() {
     let (mut pair, journals) = (Pair::new(), Journals::new());
     let mut old = start(&journals, &pair.settings(""));
     old.take(100);
-    // It replicates on its own time, and must have the counter.
+    // Replication may take a while, and the replica must have the counter.
     while pair.replica.cli(&["KEYS", "*"]).is_empty() {
         sleep(Duration::from_millis(20));
     }
@@ -93,25 +93,25 @@ fn what_nobody_confirmed_is_not_repeated_by_those_that_run() {
     let mark = old.mark();
     pair.fail_over();
     old.wait_for(mark, "event writes_lost");
-    // One that comes after it waits as well.
+    // A process that starts afterwards waits as well.
     let mut new = start(&journals, &pair.settings(""));
     new.take(100);
     old.take(100);
     TakenNumbers::of(&journals).unique(400).increasing();
 }
 
-/// The owner of sequences knows what it gave, whatever the store has.
+/// The owner of sequences knows which numbers it issued, whatever the store contains.
 #[test]
 fn an_owner_of_sequences_goes_on_where_its_last_moves_are_lost() {
     let (mut pair, journals) = (Pair::new(), Journals::new());
     let url = pair.url("&init=always");
     let mut owner = crate::sequences::start_counting(&journals, &url);
-    // It replicates on its own time, and must have the sequences.
+    // Replication may take a while, and the replica must have the sequences.
     while pair.replica.cli(&["KEYS", "*"]).is_empty() {
         sleep(Duration::from_millis(20));
     }
     pair.part();
-    // Its bounds move on, and the replica does not hear of it.
+    // The owner's bounds keep moving, but the replica does not learn of it.
     sleep(Duration::from_secs(2));
     crate::sequences::owner(std::slice::from_mut(&mut owner));
     let mark = owner.mark();
@@ -121,7 +121,7 @@ fn an_owner_of_sequences_goes_on_where_its_last_moves_are_lost() {
     let mark = owner.mark();
     owner.tell("close");
     owner.wait_for(mark, "closed");
-    // Another one goes on above it.
+    // Another process continues above the first owner's numbers.
     let mut next = crate::sequences::start_counting(&journals, &url);
     crate::sequences::owner(std::slice::from_mut(&mut next));
     let mark = next.mark();
@@ -130,7 +130,7 @@ fn an_owner_of_sequences_goes_on_where_its_last_moves_are_lost() {
     assert!(crate::sequences::check(&journals) > 200);
 }
 
-/// That the master shows it says nothing of the replica, which may take over.
+/// Even if a change is visible on the master, the replica, which may take over, may not have it.
 #[test]
 fn a_raise_and_a_removal_wait_for_replicas() {
     let pair = Pair::new();
@@ -142,12 +142,12 @@ fn a_raise_and_a_removal_wait_for_replicas() {
     raised.next_id().unwrap();
     removed.next_id().unwrap();
     pair.part();
-    // Each asks more than once.
+    // Each call asks the store more than once.
     assert_eq!(raised.raise(1_000_000_u64).unwrap_err().code(), ErrorCode::CounterUnavailable);
     assert_eq!(removed.remove().unwrap_err().code(), ErrorCode::CounterUnavailable);
     pair.replication.behave(Conduct::Good);
     pair.replication.cut();
-    // What it has done before it could know that.
+    // This reports the removal that was already made but not confirmed.
     assert_eq!(in_time(|| removed.remove().ok()), Some(true));
     in_time(|| raised.raise(1_000_000_u64).ok()).unwrap();
     let last = pair.replica.cli(&["HGET", "polyflake:{default/counter/raised}", "last/number"]);
@@ -155,7 +155,7 @@ fn a_raise_and_a_removal_wait_for_replicas() {
     assert_eq!(removed.remove(), Ok(false));
 }
 
-/// The first that comes within a minute.
+/// Calls `ask` until it returns an answer, for up to a minute.
 fn in_time<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(60) {

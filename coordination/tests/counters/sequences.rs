@@ -1,4 +1,5 @@
-//! Sequences: one process at a time, whichever way it ends, and keys that leave memory and come back.
+//! Sequences: one owner at a time, no matter how it exits, and keys that are evicted from memory and used
+//! again.
 
 use std::collections::HashMap;
 use std::fs;
@@ -20,7 +21,7 @@ use crate::journals::{Holder, Journal, Journals};
 use crate::process::{fork, join};
 use crate::servers::redis::Redis;
 
-/// How many keys the processes of a test count.
+/// The number of keys that a test's processes use.
 const KEYS: u64 = 40;
 
 fn options(settings: &str) -> SequencesOptions {
@@ -31,7 +32,7 @@ fn options(settings: &str) -> SequencesOptions {
     })
 }
 
-/// What [`options`] reads.
+/// Returns settings in the form that [`options`] reads.
 fn settings(name: &str, address: &str, more: &[&str]) -> String {
     more.iter().fold(format!("{name}\nstore={address}"), |all, setting| format!("{all}\n{setting}"))
 }
@@ -40,18 +41,18 @@ fn open(name: &str, address: &str, more: &[&str]) -> Result<Sequences, Error> {
     options(&settings(name, address, more)).open()
 }
 
-/// The time that all processes of this machine have.
+/// Returns the time on a clock that all processes on this machine share.
 fn now_ns() -> i64 {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap();
     now.tv_sec() * 1_000_000_000 + now.tv_nsec()
 }
 
-/// Texts and integers in turn.
+/// Alternates between integer and string keys.
 fn next(sequences: &Sequences, key: u64) -> Result<u64, Error> {
     if key % 2 == 0 { sequences.next_id(key) } else { sequences.next_id(&format!("key-{key}")) }
 }
 
-/// Counts keys until the sequences are closed, and writes down what they got, and between when and when.
+/// Takes numbers for keys until the sequences are closed. Records those numbers, and when each call began and ended.
 fn stream(sequences: &Sequences, journal: &Journal, thread: u64) {
     let mut random = Random::of(u64::from(std::process::id()) * 100 + thread);
     let mut last_error = None;
@@ -86,8 +87,8 @@ fn stream(sequences: &Sequences, journal: &Journal, thread: u64) {
     }
 }
 
-/// Opens sequences, as soon as no other process has them, and counts in four threads. `close` on its standard input ends it in
-/// good order, and the end of that input in the other way.
+/// Opens sequences as soon as no other process has them, and takes numbers in four threads. On `close` from its
+/// standard input, closes the sequences and exits. At the end of that input, exits without closing them.
 #[test]
 #[ignore = "the other tests start it"]
 fn a_process() {
@@ -118,7 +119,7 @@ fn a_process() {
     }
 }
 
-/// A number that a key got, and between when and when.
+/// A number that a key received, and when the call began and ended.
 #[derive(Debug, Clone)]
 struct Given {
     number: u64,
@@ -127,14 +128,14 @@ struct Given {
     whose: String,
 }
 
-/// What the processes of a test wrote. One that was killed may not have finished its last line.
+/// Returns everything that a test's processes wrote. A process that was killed may not have finished its last line.
 fn texts(journals: &Journals) -> Vec<String> {
     let paths = fs::read_dir(journals.folder()).unwrap().map(|entry| entry.unwrap().path());
     let whole = |text: String| text.rfind('\n').map_or(String::new(), |end| text[..end].into());
     paths.map(|path| whole(fs::read_to_string(path).unwrap())).collect()
 }
 
-/// All numbers of a test, by keys.
+/// Returns all of a test's numbers, by key.
 fn given(journals: &Journals) -> HashMap<u64, Vec<Given>> {
     let mut all: HashMap<u64, Vec<Given>> = HashMap::new();
     for (process, text) in texts(journals).iter().enumerate() {
@@ -152,11 +153,12 @@ fn given(journals: &Journals) -> HashMap<u64, Vec<Given>> {
     all
 }
 
-/// No number of a key was given twice, and none that is lower was asked for after it. Returns how many there are.
+/// Checks that no number was issued twice for a key, and that no later request returned a lower number. Returns how
+/// many numbers there are.
 pub(crate) fn check(journals: &Journals) -> usize {
     let mut count = 0;
     for (key, mut all) in given(journals) {
-        // Each thread's own, in its order.
+        // Each thread's own numbers must be in order.
         let mut before: HashMap<&str, u64> = HashMap::new();
         for given in &all {
             let last = before.insert(&given.whose, given.number);
@@ -184,12 +186,12 @@ fn start(journals: &Journals, settings: &str) -> Holder {
     journals.start_with(settings, "sequences::a_process", &[])
 }
 
-/// One that counts all the time, and moves its bounds often.
+/// Starts a process that constantly takes numbers and often moves its bounds.
 pub(crate) fn start_counting(journals: &Journals, address: &str) -> Holder {
     start(journals, &settings("inbox", address, &["sections=4", "step=50", "max_wait_ms=1000"]))
 }
 
-/// The one whose journal grows.
+/// Returns the process whose journal is growing.
 pub(crate) fn owner(all: &mut [Holder]) -> usize {
     owner_within(all, Duration::from_secs(90)).unwrap_or_else(|| {
         let texts: Vec<_> = all.iter().map(Holder::text).collect();
@@ -212,13 +214,13 @@ fn owner_within(all: &mut [Holder], longest: Duration) -> Option<usize> {
     }
 }
 
-/// In its own store: a process that stops in the middle of a write to a file keeps everybody out.
+/// Uses its own store, since a process that is stopped in the middle of a write to a file locks everyone else out.
 pub(crate) fn owners_come_and_go<B: Backend>() {
     let store = B::begin();
     let journals = Journals::new();
     let begin = |label: usize| {
         let address = store.address(&format!("namespace=come-and-go&ttl=3s&wait=1s&label=process-{label}"));
-        // Keys leave all the time, and bounds move often.
+        // Keys are evicted constantly, and bounds move often.
         start(
             &journals,
             &settings("inbox", &address, &["sections=4", "step=200", "max_keys=16", "max_wait_ms=500"]),
@@ -228,12 +230,12 @@ pub(crate) fn owners_come_and_go<B: Backend>() {
     for round in 0..6 {
         let at = owner(&mut all);
         match round % 3 {
-            // It does not know, when it wakes, that it was away.
+            // When the owner wakes, it does not know that it was stopped.
             0 => {
                 all[at].signal(Signal::STOP);
                 let mut others = std::mem::take(&mut all);
                 let stopped = others.remove(at);
-                // In a file, it may have stopped while it wrote: then nobody else can.
+                // With a file, the owner may have been stopped during a write, so that no one else can write.
                 if store.url().starts_with("sqlite:") {
                     let _ = owner_within(&mut others, Duration::from_secs(20));
                 } else {
@@ -259,7 +261,7 @@ pub(crate) fn owners_come_and_go<B: Backend>() {
     all[last].tell("close");
     all[last].wait_for(Holder::start(), "closed");
     drop(all);
-    // The others were told whose they are.
+    // The other processes were told who the owner is.
     let is_told = |line: &str| line.starts_with("waits ") && line.contains("`process-");
     assert!(texts(&journals).iter().any(|text| text.lines().any(is_told)));
     let count = check(&journals);
@@ -276,7 +278,7 @@ pub(crate) fn each_key_counts_for_itself(store: &impl Backend) {
         (inbox.next_id("5"), inbox.next_id(5), inbox.next_id("5"), inbox.next_id(-5)),
         (Ok(1), Ok(1), Ok(2), Ok(1))
     );
-    // Two of one name are one, and one goes on when the other is closed.
+    // Two Sequences with one name share their state, and one continues when the other is closed.
     let other = open("keys", &address, &[]).unwrap();
     assert_eq!((other.next_id("bob"), inbox.try_next_id("alice"), inbox.name()), (Ok(3), Ok(4), "keys"));
     other.close();
@@ -284,7 +286,7 @@ pub(crate) fn each_key_counts_for_itself(store: &impl Backend) {
     let stats = inbox.stats().unwrap();
     assert_eq!((stats.keys, stats.evicted, stats.moves, stats.waits), (5, 0, 1, 0));
     assert!((1..=15_000).contains(&stats.time_left_ms), "{stats:?}");
-    // With other options it is not that one.
+    // Sequences with different options cannot share that state.
     for (more, says) in
         [("sections=7", "sections=1024, step=10000"), ("step=7", "not with sections=1024, step=7")]
     {
@@ -293,13 +295,13 @@ pub(crate) fn each_key_counts_for_itself(store: &impl Backend) {
         assert!(error.to_string().contains(says), "{error}");
     }
     inbox.close();
-    // Closed, so that nothing is skipped; and opened with another number of sections.
+    // They were closed, so nothing is skipped. They cannot be opened with a different number of sections.
     let error = open("keys", &address, &["sections=7"]).unwrap_err();
     assert_eq!(error.code(), ErrorCode::InvalidOption);
     assert!(error.to_string().contains("has 1024 sections of it, and 7 are asked for"), "{error}");
     let inbox = open("keys", &address, &["max_keys=100"]).unwrap();
     assert_eq!(take(&inbox, &["alice", "bob", "alice", "bob"]), [5, 4, 6, 5]);
-    // A batch of more keys than there is room for, and back.
+    // Batches with more keys than there is room for, so that keys are evicted and used again.
     let keys: Vec<String> = (0..3_000).map(|key| format!("user-{key}")).collect();
     let mut last = vec![0; keys.len()];
     for _ in 0..3 {
@@ -310,7 +312,7 @@ pub(crate) fn each_key_counts_for_itself(store: &impl Backend) {
     let stats = inbox.stats().unwrap();
     assert!(stats.keys <= 1_024 && stats.evicted > 5_000, "{stats:?}");
     inbox.close();
-    // A section's keys go on above its highest after a start.
+    // After a restart, a section's keys continue above its highest number.
     let few = open("few", &address, &["sections=1"]).unwrap();
     assert_eq!(take(&few, &["a", "a", "a", "b"]), [1, 2, 3, 1]);
     few.close();
@@ -333,7 +335,7 @@ pub(crate) fn a_key_has_its_last_number(store: &impl Backend) {
         let mut records = stores::open(&Address::parse(&address).unwrap()).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            // Others use the store, too.
+            // Other processes use the store too.
             while records.write(&write).await.map(|answer| answer.value) != Ok(Outcome::Written) {
                 records.disconnect();
             }
@@ -345,7 +347,7 @@ pub(crate) fn a_key_has_its_last_number(store: &impl Backend) {
         sequences.next_ids(["a", "b", "a", "a", "a"]).unwrap_err().code(),
         ErrorCode::CounterUnavailable
     );
-    // The fourth `a` had none. A call that fails uses no number.
+    // There was no number for the fourth `a`. A call that fails uses up no numbers.
     assert_eq!(
         sequences.try_next_ids(["b", "b", "b", "b"]).unwrap_err().code(),
         ErrorCode::CounterUnavailable
@@ -362,7 +364,7 @@ pub(crate) fn a_key_has_its_last_number(store: &impl Backend) {
     let sequences = open("last", &address, &["sections=1"]).unwrap();
     assert_eq!(sequences.try_next_id("a").unwrap_err().code(), ErrorCode::CounterUnavailable);
     sequences.close();
-    // Of a program with another hash.
+    // As if written by a program with a different hash function.
     put("other-hash", "md5");
     let error = open("other-hash", &address, &["sections=1"]).unwrap_err();
     assert_eq!(error.code(), ErrorCode::InvalidOption);
@@ -384,7 +386,8 @@ pub(crate) fn a_store_that_stops_and_one_that_dies<B: Backend>() {
             break;
         }
         let stopped = Instant::now();
-        // For the rest of its time nobody notices; then it stops, since another may have it.
+        // For the rest of the lease, callers notice nothing. Then the owner stops, since another process may have the
+        // lease.
         let error = loop {
             match inbox.next_id("alice") {
                 Ok(number) => {
@@ -404,7 +407,7 @@ pub(crate) fn a_store_that_stops_and_one_that_dies<B: Backend>() {
         } else {
             store.resume();
         }
-        // By itself.
+        // The owner recovers on its own.
         let deadline = Instant::now() + Duration::from_secs(60);
         let number = loop {
             match inbox.next_id("alice") {
@@ -437,7 +440,7 @@ pub(crate) fn a_store_that_forgets<B: ForgetsSequences>() {
     assert!(check(&journals) > 100);
 }
 
-/// Waiting does not help: what is waited for is later than the wait.
+/// Waiting would not help, since the fence is reached only after the wait is over.
 #[test]
 fn a_fence_that_is_later_than_the_wait() {
     let (redis, journals) = (Redis::new(), Journals::new());
@@ -447,7 +450,7 @@ fn a_fence_that_is_later_than_the_wait() {
     assert!(error.contains("is new, or has lost all records of them"), "{error}");
 }
 
-/// All use the TTL that they were made with, and a process that asks for more is told.
+/// All processes use the TTL that the sequences were created with, and a process that asks for a longer one is told so.
 pub(crate) fn a_longer_ttl_is_told(store: &impl Backend) {
     let journals = Journals::new();
     for (ttl, is_told) in [("3s", false), ("6s", true)] {
@@ -482,7 +485,7 @@ fn forks() {
         {
             assert_eq!(result.unwrap_err().code(), ErrorCode::Forked);
         }
-        // It is another process, as any.
+        // The child is a separate process, like any other.
         let error = options(&settings.replace("wait=20s", "wait=0s")).open().unwrap_err();
         assert_eq!(error.code(), ErrorCode::LeaseUnavailable);
         assert!(error.to_string().contains("`the-parent` has the lease"), "{error}");

@@ -1,4 +1,4 @@
-//! Several stores for one counter, as Flickr's ticket servers.
+//! Several stores for one counter, like Flickr's ticket servers.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::servers::redis::Redis;
 use crate::taken_numbers::TakenNumbers;
 use crate::taker::{begin, options, settings, start};
 
-/// An attempt takes half a second at most.
+/// An attempt takes at most half a second.
 fn url(redis: &Redis) -> String {
     format!("{}?ttl=3s", redis.url())
 }
@@ -23,7 +23,7 @@ fn of(stores: &[&Redis]) -> String {
     settings("tickets", &urls, &["step=10", "max_wait_ms=3000"])
 }
 
-/// How many are of the first store, and how many of the second.
+/// Returns how many numbers come from the first store, and how many from the second.
 fn parts(numbers: &[u64]) -> (usize, usize) {
     let of_first = numbers.iter().filter(|&number| number % 2 == 0).count();
     (of_first, numbers.len() - of_first)
@@ -42,12 +42,12 @@ fn one_is_killed_and_comes_back() {
     first.server.kill();
     let marks = takers.each_ref().map(|taker| taker.mark());
     for taker in &mut takers {
-        // What is in hand of the first, and then the other's.
+        // First come the numbers in hand from the first store, then the other store's numbers.
         let (of_first, of_second) = parts(&taker.take(200));
         assert!(of_first <= 20 && of_second >= 180);
         assert_eq!(parts(&taker.take(100)), (0, 100));
     }
-    // Who comes while one is down.
+    // A process that starts while one store is down.
     let mut third = start(&journals, &settings);
     assert_eq!(parts(&third.take(100)), (0, 100));
     first.server.start_again();
@@ -57,7 +57,7 @@ fn one_is_killed_and_comes_back() {
         assert!(of_first > 0 && of_second > 0);
         assert!(taker.errors().is_empty(), "{}", taker.text());
     }
-    // Above all, of both.
+    // A raise applies to both stores.
     third.does("raise 100000");
     assert!(third.take(50).into_iter().all(|number| number > 100_000));
     TakenNumbers::of(&journals).unique(2_000);
@@ -66,7 +66,7 @@ fn one_is_killed_and_comes_back() {
     }
 }
 
-/// It is passed over as one that is down is, also by a process that comes meanwhile.
+/// A store that refuses requests is skipped, just like one that is down, even by a process that has just started.
 #[test]
 fn one_that_refuses_is_passed_over() {
     let mut stores = [Redis::new(), Redis::new()];
@@ -92,14 +92,14 @@ fn one_that_refuses_is_passed_over() {
         for _ in 0..3 {
             take(&stores, "", Some(other));
         }
-        // A new one needs all of its stores.
+        // A new counter needs all of its stores.
         let settings = of(&stores, "step=10", "").replacen("step=10", "new", 1);
         let settings = settings.replace("max_wait_ms=60000", "max_wait_ms=5000");
         let error = begin(&journals[0], &settings).why_refused();
         assert!(error.starts_with("counter_unavailable ") && error.contains("NOAUTH"), "{error}");
         refuses.cli(&["-a", "another", "CONFIG", "SET", "requirepass", ""]);
     }
-    // It may have lost writes.
+    // The first store may have lost writes.
     stores[0].server.kill();
     stores[0].server.start_again();
     for _ in 0..3 {
@@ -110,7 +110,7 @@ fn one_that_refuses_is_passed_over() {
     }
 }
 
-/// By any process, and whether the counter that had it was closed or not.
+/// This holds whichever process removed it, and whether or not the earlier Counter was closed.
 #[test]
 fn one_that_was_removed_is_opened_again() {
     let stores = [Sqlite::begin(), Sqlite::begin()];
@@ -136,7 +136,7 @@ fn one_that_was_removed_is_opened_again() {
             let mut another = start(&journals, &settings);
             another.does("remove");
         };
-        // The first number of each store, so that only a new one gives them.
+        // Takes the first number of each store, which only a new counter returns.
         let begins = |counter: &Counter| {
             let first = counter.next_id().unwrap();
             assert!(first <= 2);
@@ -156,12 +156,12 @@ fn one_that_was_removed_is_opened_again() {
         let newer = open();
         begins(&newer);
         by_another();
-        // Nobody calls it any more: its task finds out.
+        // No one uses this Counter any more, so its task has to find out on its own.
         drop(newer);
         let newest = loop {
             in_time();
             match options(&settings).open().and_then(|newest| Ok((newest.next_id()?, newest))) {
-                // It was not found out yet.
+                // The task has not found out yet.
                 Err(error) => assert!(error.to_string().contains("it was removed from "), "{error}"),
                 Ok((number, newest)) if number <= 2 => break newest,
                 Ok(_) => {}
@@ -171,7 +171,7 @@ fn one_that_was_removed_is_opened_again() {
         ends(&new);
         old.close();
         new.close();
-        // What the others do is nothing to it.
+        // The other Counters do not affect it.
         newest.next_ids(40_u64).unwrap();
         newest.close();
     }
@@ -181,7 +181,7 @@ fn one_that_was_removed_is_opened_again() {
 fn both_are_down() {
     let (mut first, mut second) = (Redis::new(), Redis::new());
     let journals = Journals::new();
-    // A Redis that starts again may have lost writes.
+    // A Redis that restarts may have lost writes.
     let settings = of(&[&first, &second]).replace("max_wait_ms=3000", "max_wait_ms=30000");
     let mut taker = start(&journals, &settings);
     taker.take(50);
@@ -226,8 +226,8 @@ fn others_than_it_began_with_are_refused() {
     TakenNumbers::of(&journals).unique(200);
 }
 
-/// Programs that name other stores, on empty ones, at the same instant: at most one of them has the counter, and one where the first
-/// store is the same, since that one decides.
+/// Programs open different lists of stores, all empty, at the same instant. At most one of them succeeds in creating
+/// the counter. If their first store is the same, exactly one does, since that store decides.
 #[test]
 fn lists_that_differ_are_opened_at_once() {
     let all = [Redis::new(), Redis::new(), Redis::new()];
@@ -252,7 +252,7 @@ fn lists_that_differ_are_opened_at_once() {
     }
 }
 
-/// What a store that has no such counter yet would give, the others may have given already.
+/// The other stores may already have handed out the numbers that a store without the counter would hand out.
 #[test]
 fn a_third_is_not_begun_while_nobody_asked_the_others() {
     let (first, second, third) = (Redis::new(), Redis::new(), Redis::new());
@@ -264,7 +264,7 @@ fn a_third_is_not_begun_while_nobody_asked_the_others() {
     let error = begin(&journals, &of(&[&first, &second, &third])).why_refused();
     assert!(error.starts_with("counter_unavailable "), "{error}");
     assert_eq!(third.cli(&["DBSIZE"]), "0");
-    // One answers, and says that it is another.
+    // One store answers, and has a different counter.
     second.server.resume();
     let error = begin(&journals, &of(&[&first, &second, &third])).why_refused();
     assert!(error.starts_with("invalid_option "), "{error}");
@@ -274,7 +274,7 @@ fn a_third_is_not_begun_while_nobody_asked_the_others() {
     TakenNumbers::of(&journals).unique(200);
 }
 
-/// It begins once all of them were there.
+/// The counter starts once all of its stores have been reached.
 #[test]
 fn a_new_counter_waits_for_all_its_stores() {
     let (first, mut second) = (Redis::new(), Redis::new());
@@ -291,13 +291,13 @@ fn a_new_counter_waits_for_all_its_stores() {
     waits.wait_for(Holder::start(), "event store_unreachable");
     second.server.start_again();
     waits.wait_for(Holder::start(), "open");
-    // One of them may come a little later.
+    // One of the stores may start supplying numbers a little later.
     while parts(&waits.take(10)).0 == 0 {}
     while parts(&waits.take(10)).1 == 0 {}
     TakenNumbers::of(&journals).unique(20);
 }
 
-/// Those that reach the store that is down go on, so it is not removed.
+/// Other processes might still reach the store that is down here and continue, so the counter is not removed.
 #[test]
 fn it_is_removed_once_all_its_stores_answer() {
     let (first, second) = (Redis::new(), Redis::new());
@@ -327,7 +327,7 @@ fn it_is_removed_once_all_its_stores_answer() {
     }
 }
 
-/// A store that is down is asked ever less often, and no call waits for that.
+/// A store that is down is asked less and less often, and no call waits for it.
 #[test]
 fn with_a_step_of_1_calls_go_to_the_store_that_answers() {
     let (first, mut second) = (Redis::new(), Redis::new());
@@ -336,7 +336,7 @@ fn with_a_step_of_1_calls_go_to_the_store_that_answers() {
     let counter = options(&settings).open().unwrap();
     let mut taken: Vec<_> = (0..20).map(|_| counter.next_id().unwrap()).collect();
     second.server.kill();
-    // For longer than the pauses between attempts take to grow.
+    // This is long enough for the pauses between attempts to grow.
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(8) {
         taken.push(counter.next_id().unwrap());

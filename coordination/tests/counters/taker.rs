@@ -1,4 +1,4 @@
-//! A process that takes numbers from a counter, and writes them down.
+//! A process that takes numbers from a counter and records them.
 
 use std::io::BufRead;
 use std::ops::{Deref, DerefMut};
@@ -12,10 +12,10 @@ use polyflake_coordination::{Counter, CounterOptions};
 use crate::journals::{Holder, Journal, Journals, Mark};
 use crate::taken_numbers::numbers_of;
 
-/// How many numbers a thread takes at a time, before it writes them down.
+/// How many numbers a thread takes at a time, before it records them.
 pub(crate) const AT_A_TIME: u64 = 20;
 
-/// From the name of a counter and lines such as `step=100`.
+/// Creates options from a counter's name and lines such as `step=100`.
 pub(crate) fn options(settings: &str) -> CounterOptions {
     let (name, settings) = settings.split_once('\n').unwrap_or((settings, ""));
     settings.lines().fold(CounterOptions::new(name), |options, line| {
@@ -24,7 +24,7 @@ pub(crate) fn options(settings: &str) -> CounterOptions {
     })
 }
 
-/// What [`options`] reads.
+/// Returns settings in the form that [`options`] reads.
 pub(crate) fn settings(name: &str, stores: &[&str], more: &[&str]) -> String {
     let stores = stores.iter().map(|store| format!("\nstore={store}"));
     let more = more.iter().map(|setting| format!("\n{setting}"));
@@ -42,14 +42,14 @@ fn take_some(counter: &Counter, way: u64, to: &mut Vec<u64>) -> Result<(), Error
                 to.push(number);
                 Ok(())
             }
-            // It does not wait.
+            // This method does not wait.
             Err(error) if error.code() == ErrorCode::CounterUnavailable => Ok(()),
             Err(error) => Err(error),
         }),
     }
 }
 
-/// Takes numbers, with a pause each time, until the counter is closed. With several stores there are no blocks.
+/// Takes numbers, pausing each time, until the counter is closed. With several stores, there are no blocks.
 pub(crate) fn stream(counter: &Counter, journal: &Journal, way: u64, pause: Duration) {
     let mut last_error = None;
     loop {
@@ -69,11 +69,11 @@ pub(crate) fn stream(counter: &Counter, journal: &Journal, way: u64, pause: Dura
     }
 }
 
-/// Opens a counter, and obeys the lines on its standard input, each with an answer:
+/// Opens a counter, and obeys the commands on its standard input, answering each unless noted otherwise:
 /// - `threads N`: takes numbers in N threads from now on. No answer.
 /// - `take N`: takes N numbers.
 /// - `raise N`, `peek`, `remove`, `close`.
-/// - `exit`: ends without closing, as it does where that input ends. No answer.
+/// - `exit`: exits without closing, as at the end of that input. No answer.
 #[test]
 #[ignore = "the other tests start it"]
 fn a_taker() {
@@ -136,7 +136,7 @@ impl DerefMut for Taker {
     }
 }
 
-/// Starts a process that opens a counter. It may not be open yet.
+/// Starts a process that opens a counter, without waiting until it is open.
 pub(crate) fn begin(journals: &Journals, settings: &str) -> Taker {
     Taker(journals.start_with(settings, "taker::a_taker", &[]))
 }
@@ -149,7 +149,7 @@ pub(crate) fn start(journals: &Journals, settings: &str) -> Taker {
 }
 
 impl Taker {
-    /// Tells it to do something, and waits until it has, or could not.
+    /// Tells the process to do something, and waits until that has succeeded or failed.
     fn ask(&mut self, command: &str) -> (Result<(), String>, Mark) {
         let mark = self.mark();
         self.tell(command);
@@ -163,19 +163,19 @@ impl Taker {
         (result, mark)
     }
 
-    /// Tells it to do something that succeeds.
+    /// Tells the process to do something, which must succeed.
     pub(crate) fn does(&mut self, command: &str) {
         let (result, _) = self.ask(command);
         assert_eq!(result, Ok(()), "{command}: {}", self.text());
     }
 
-    /// Tells it to do something that fails, and returns the error.
+    /// Tells the process to do something, which must fail, and returns the error.
     pub(crate) fn fails(&mut self, command: &str) -> String {
         let (result, _) = self.ask(command);
         result.expect_err(command)
     }
 
-    /// Takes this many numbers.
+    /// Takes `count` numbers.
     pub(crate) fn take(&mut self, count: usize) -> Vec<u64> {
         let (result, mark) = self.ask(&format!("take {count}"));
         let numbers = self.numbers(mark);
@@ -183,17 +183,17 @@ impl Taker {
         numbers
     }
 
-    /// Takes numbers until there are no more within `max_wait_ms`, and returns the error.
+    /// Takes numbers until none arrive within `max_wait_ms`, and returns the error.
     pub(crate) fn take_until_refused(&mut self, count: usize) -> String {
         self.fails(&format!("take {count}"))
     }
 
-    /// The numbers that it has taken since then.
+    /// Returns the numbers that the process has taken since a mark.
     pub(crate) fn numbers(&self, from: Mark) -> Vec<u64> {
         self.lines()[from.line()..].iter().filter_map(|line| Some(numbers_of(line)?.1)).flatten().collect()
     }
 
-    /// Waits until it has taken this many numbers since then.
+    /// Waits until the process has taken `count` numbers since a mark.
     pub(crate) fn wait_for_numbers(&mut self, from: Mark, count: usize) {
         self.wait_until(from, &format!("{count} numbers"), |lines| {
             let taken = lines.iter().filter_map(|line| numbers_of(line)).map(|(_, numbers)| numbers.len());
@@ -201,7 +201,7 @@ impl Taker {
         });
     }
 
-    /// The highest number that the store has handed out.
+    /// Returns the highest number that the store has handed out.
     pub(crate) fn peek(&mut self) -> u64 {
         let (result, mark) = self.ask("peek");
         assert_eq!(result, Ok(()));
@@ -209,12 +209,12 @@ impl Taker {
         last.parse().unwrap()
     }
 
-    /// The errors of its calls.
+    /// Returns the errors from the process's calls.
     pub(crate) fn errors(&self) -> Vec<String> {
         self.lines().into_iter().filter(|line| line.starts_with("error ")).collect()
     }
 
-    /// Whether it could open the counter, or why not.
+    /// Waits until the process has opened the counter, or returns the reason it could not.
     pub(crate) fn opened(&mut self) -> Result<(), String> {
         self.wait_until(Holder::start(), "outcome", |lines| {
             lines.iter().find_map(|line| match line.strip_prefix("refused ") {
@@ -224,12 +224,12 @@ impl Taker {
         })
     }
 
-    /// Why it could not open the counter.
+    /// Returns the reason the process could not open the counter.
     pub(crate) fn why_refused(&mut self) -> String {
         self.opened().expect_err("it opened the counter")
     }
 
-    /// Closes the counter, and ends.
+    /// Closes the counter, and makes the process exit.
     pub(crate) fn finish(&mut self) {
         self.does("close");
         self.tell("exit");

@@ -12,14 +12,14 @@ use polyflake_coordination::{Counter, CounterOptions};
 use crate::servers::redis::Redis;
 use crate::taker::{options, settings};
 
-/// A segment that comes while a block waits has room for it.
+/// A segment that arrives while a call is waiting for a block has room for the block.
 #[test]
 fn a_block_takes_of_the_segment_that_comes() {
     let redis = Redis::new();
     let counter = options(&settings("orders", &[&redis.url()], &["step=100"])).open().unwrap();
     assert_eq!(counter.next_ids(9_u64).unwrap().len(), 9);
     redis.server.pause();
-    // The next is asked for now, and does not come.
+    // The next segment is requested now, but does not arrive.
     counter.next_ids(86_u64).unwrap();
     thread::scope(|scope| {
         let block = scope.spawn(|| counter.next_block(20_u64).unwrap());
@@ -29,7 +29,7 @@ fn a_block_takes_of_the_segment_that_comes() {
             thread::sleep(Duration::from_millis(5));
         }
         redis.server.resume();
-        // The five that are left are passed over, and no more.
+        // Only the five remaining numbers are skipped.
         assert_eq!(block.join().unwrap(), 101);
     });
     assert_eq!(counter.stats().unwrap().skipped, 5);
@@ -37,18 +37,18 @@ fn a_block_takes_of_the_segment_that_comes() {
     counter.close();
 }
 
-/// A reserve whose reply is lost is found by a call that needs more than it has.
+/// A reservation whose reply was lost is found by a call that needs more numbers than were reserved.
 #[test]
 fn a_lost_reply_has_fewer_than_are_wanted_next() {
     for (step, first) in [("step=1", 1_u64), ("step=100", 20)] {
         let redis = Redis::new();
-        // An attempt takes half a second.
+        // An attempt takes at most half a second.
         let url = format!("{}?ttl=3s", redis.url());
         let counter = options(&settings("orders", &[&url], &[step, "max_wait_ms=60000"])).open().unwrap();
         let mut all = vec![counter.next_id().unwrap()];
         redis.server.pause();
         thread::scope(|scope| {
-            // Redis carries it out, and nobody listens any more.
+            // Redis carries out the request, but no one is listening any more.
             let one = scope.spawn(|| counter.next_ids(first).unwrap());
             thread::sleep(Duration::from_millis(800));
             let many = scope.spawn(|| counter.next_ids(300_u64).unwrap());
@@ -65,21 +65,21 @@ fn a_lost_reply_has_fewer_than_are_wanted_next() {
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), count, "{step}");
-        // None that the store has not given.
+        // The store has handed out all of these numbers.
         assert!(all.last() <= Some(&counter.peek().unwrap()), "{step}: {:?}", counter.stats());
         assert!(counter.stats().unwrap().in_hand <= 10_000, "{step}: {:?}", counter.stats());
         counter.close();
     }
 }
 
-/// A store that refuses by now keeps nobody from the numbers that this process has.
+/// Even if a store starts refusing requests, callers still receive the numbers that this process has in hand.
 #[test]
 fn it_opens_while_numbers_are_in_hand() {
     let redis = Redis::new();
     let options = options(&settings("orders", &[&redis.url()], &["step=100"]));
     let counter = options.open().unwrap();
     assert_eq!(counter.next_ids(5_u64).unwrap().len(), 5);
-    // It is asked again on a new connection, once a tenth is taken.
+    // The store is asked again, on a new connection, once a tenth of the numbers has been taken.
     redis.cli(&["CONFIG", "SET", "appendonly", "no"]);
     redis.cli(&["CLIENT", "KILL", "TYPE", "normal"]);
     let left = usize::try_from(counter.stats().unwrap().in_hand).unwrap() - 2;
@@ -93,7 +93,7 @@ fn it_opens_while_numbers_are_in_hand() {
     another.close();
 }
 
-/// A call that waits hears of it.
+/// A waiting call finds out that its Counter was closed.
 #[test]
 fn a_close_amid_a_wait() {
     for step in ["step=1", "step=10", "step=auto"] {
@@ -131,7 +131,7 @@ fn a_close_amid_a_wait() {
     }
 }
 
-/// However many calls wait, and whatever for.
+/// This holds no matter how many calls wait, or what for.
 #[test]
 fn a_store_that_is_down_is_not_asked_all_the_time() {
     for step in ["step=1", "step=10"] {
@@ -142,7 +142,7 @@ fn a_store_that_is_down_is_not_asked_all_the_time() {
         let listener = TcpListener::bind(("127.0.0.1", redis.port())).unwrap();
         let asked = Arc::new(AtomicU64::new(0));
         let seen = Arc::clone(&asked);
-        // It ends with the test.
+        // This thread runs until the test program exits.
         thread::spawn(move || {
             for connection in listener.incoming() {
                 drop(connection);
@@ -153,7 +153,7 @@ fn a_store_that_is_down_is_not_asked_all_the_time() {
             for way in 0..3 {
                 let counter = &counter;
                 scope.spawn(move || {
-                    // What is in hand.
+                    // The first calls use up the numbers in hand.
                     let result = (0..=30).try_for_each(|_| match way {
                         0 => counter.next_id().map(drop),
                         1 => counter.next_block(30_u64).map(drop),
@@ -163,14 +163,14 @@ fn a_store_that_is_down_is_not_asked_all_the_time() {
                 });
             }
         });
-        // No two goes within a twentieth of a second.
+        // No two attempts are less than a twentieth of a second apart.
         let asked = asked.load(Ordering::Relaxed);
         assert!((2..=60).contains(&asked), "{asked} times");
         counter.close();
     }
 }
 
-/// On one thread, whatever they wait for.
+/// All calls share one thread, whatever they wait for.
 #[test]
 fn calls_that_are_awaited() {
     let redis = Redis::new();
@@ -212,7 +212,7 @@ fn calls_that_are_awaited() {
         assert_eq!(numbers, (1..=125 * 9).collect::<Vec<u64>>());
         counter.raise_async(5_000_u64).await.unwrap();
         assert_eq!(counter.next_id_async().await, Ok(5_001));
-        // They hear of a close, and of the longest wait.
+        // Waiting calls return when the Counter is closed, or after the maximum wait.
         redis.server.pause();
         let closing = Arc::clone(&counter);
         let waits = tokio::spawn(async move { closing.next_id_async().await });
@@ -221,11 +221,12 @@ fn calls_that_are_awaited() {
         counter.close_later();
         assert_eq!(waits.await.unwrap().unwrap_err().code(), ErrorCode::Closed);
         redis.server.resume();
-        // The other one's go on.
+        // The other Counter's calls continue.
         assert!(other.next_id_async().await.unwrap() > 5_001);
         let short = CounterOptions::new("orders").store("redis://127.0.0.1:1/0").max_wait_ms(50_u64);
         assert_eq!(short.open_async().await.unwrap_err().code(), ErrorCode::CounterUnavailable);
-        // Nobody uses it, and it may be still asking: another is not refused for its options.
+        // No one uses that Counter, but it may still be asking the store. Another one is not refused for having
+        // different options.
         let another = short.step(7_u64).open_async().await;
         assert_eq!(another.unwrap_err().code(), ErrorCode::CounterUnavailable);
     });

@@ -1,9 +1,9 @@
-//! Judges what was recorded, when all is over. It compares what was given with what was given, so that nothing depends on how
-//! fast the machine was.
+//! Judges the records once everything is over. The records are only compared with each other, so the result does not
+//! depend on how fast the machine was.
 
 use std::collections::HashMap;
 
-/// What one call got, and between when and when, by the clock that all processes have.
+/// The result of one call, and when the call began and ended, on a clock that all processes share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) thread: u64,
@@ -14,7 +14,7 @@ pub(crate) struct Call {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Got {
-    /// IDs, with the bound and how often the lease was lost, before and after.
+    /// IDs, with the bound and the number of times the lease had been lost, both before and after the call.
     Ids {
         bounds: (u64, u64),
         losses: (u64, u64),
@@ -26,25 +26,25 @@ pub(crate) enum Got {
     Error(String),
 }
 
-/// One process, from its first call to its end.
+/// One process, from its first call to its exit.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Process {
     pub(crate) calls: Vec<Call>,
-    /// Threads that asked and were not answered.
+    /// Threads whose calls have not returned.
     pub(crate) waiting: Vec<u64>,
     pub(crate) is_killed: bool,
 }
 
-/// What a history promises besides the rules that always hold.
+/// A history's promises, beyond the rules that always hold.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Promise {
-    /// The last number of the counter, and how many of those up to it may be missing.
+    /// The counter's last number, and how many of the numbers up to it may be missing.
     pub(crate) skipped: Option<(u64, u64)>,
-    /// The counter has several stores: its numbers are unique, and not ordered.
+    /// Whether the counter has several stores, so that its numbers are unique but not ordered.
     pub(crate) is_unordered: bool,
 }
 
-/// How much was given.
+/// The counts of IDs and numbers issued.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) ids: usize,
@@ -52,7 +52,7 @@ pub(crate) struct Counts {
     pub(crate) keys: usize,
 }
 
-/// An ID's node and its time.
+/// Returns an ID's node and time.
 pub(crate) fn node_and_ms(id: u64) -> (u64, u64) {
     let parts = polyflake::Layout::default().decode(id).unwrap();
     (parts.node(), parts.timestamp_ms())
@@ -63,7 +63,7 @@ pub(crate) fn check(all: &[Process], promise: Promise) -> Result<Counts, String>
     Ok(Counts { ids: ids(all)?, numbers: numbers(all, promise)?, keys: keys(all)? })
 }
 
-/// A process that was killed may have waited. No other does when it has ended.
+/// Checks that no call is still waiting, except in a process that was killed.
 fn waits_ended(all: &[Process]) -> Result<(), String> {
     for (at, process) in all.iter().enumerate() {
         if !process.is_killed && !process.waiting.is_empty() {
@@ -73,7 +73,7 @@ fn waits_ended(all: &[Process]) -> Result<(), String> {
     Ok(())
 }
 
-/// Each thread's, in its order.
+/// Checks that each thread's values increase.
 fn increasing(all: &[Process], of: impl Fn(&Got) -> Vec<u64>) -> Result<(), String> {
     for (at, process) in all.iter().enumerate() {
         let mut before: HashMap<u64, u64> = HashMap::new();
@@ -91,7 +91,7 @@ fn increasing(all: &[Process], of: impl Fn(&Got) -> Vec<u64>) -> Result<(), Stri
     Ok(())
 }
 
-/// Sorted, each with its process.
+/// Checks that no value occurs twice. Returns the sorted values, each with the process that issued it.
 fn unique(all: &[Process], of: impl Fn(&Got) -> Vec<u64>) -> Result<Vec<(u64, usize)>, String> {
     let calls =
         all.iter().enumerate().flat_map(|(at, process)| process.calls.iter().map(move |call| (at, call)));
@@ -109,11 +109,12 @@ fn unique(all: &[Process], of: impl Fn(&Got) -> Vec<u64>) -> Result<Vec<(u64, us
 fn ids(all: &[Process]) -> Result<usize, String> {
     let of = |got: &Got| if let Got::Ids { ids, .. } = got { ids.clone() } else { Vec::new() };
     let values = unique(all, of)?;
-    // From one lease to the next, a node may change within a tick. So each node's IDs are compared.
+    // From one lease to the next, the node may change within a tick, so each node's IDs are compared separately.
     for node in values.iter().map(|&(id, _)| node_and_ms(id).0).collect::<std::collections::BTreeSet<_>>() {
         increasing(all, |got| of(got).into_iter().filter(|&id| node_and_ms(id).0 == node).collect())?;
     }
-    // By node: IDs with their processes, and the tenures: from the first to the last ID of a process between two losses.
+    // For each node, its IDs and the processes that issued them. A tenure runs from the first to the last ID
+    // of a process between two losses of its lease.
     let mut nodes: HashMap<u64, Vec<(u64, usize)>> = HashMap::new();
     for &(id, at) in &values {
         nodes.entry(node_and_ms(id).0).or_default().push((id, at));
@@ -124,12 +125,12 @@ fn ids(all: &[Process]) -> Result<usize, String> {
             let Got::Ids { bounds, losses, ids } = &call.got else { continue };
             for &id in ids {
                 let (node, ms) = node_and_ms(id);
-                // A bound is only cut to what is later than all that was issued.
+                // A bound is only ever cut to a time that is later than every ID issued.
                 let bound = bounds.0.max(bounds.1);
                 if ms >= bound {
                     return Err(format!("process {at}: {id} is of {ms}, beyond the bound {bound}"));
                 }
-                // It may have been lost amid the call.
+                // The lease may have been lost during the call.
                 if losses.0 == losses.1 {
                     let tenure = tenures.entry((node, at, losses.0)).or_insert((id, id));
                     *tenure = (tenure.0.min(id), tenure.1.max(id));
@@ -164,7 +165,8 @@ fn numbers(all: &[Process], promise: Promise) -> Result<usize, String> {
     Ok(values.len())
 }
 
-/// One owner at a time: what is asked for after an answer is higher, from any owner.
+/// Checks that there is one owner at a time: a number requested after another was received is higher, whichever owner
+/// issued it.
 fn keys(all: &[Process]) -> Result<usize, String> {
     let mut given: HashMap<u64, Vec<(u64, i64, i64, usize)>> = HashMap::new();
     for (at, process) in all.iter().enumerate() {
@@ -191,7 +193,7 @@ fn keys(all: &[Process]) -> Result<usize, String> {
     Ok(given.values().map(Vec::len).sum())
 }
 
-/// A forged record fails for each rule.
+/// For each rule, a forged record fails the check.
 #[cfg(test)]
 mod tests {
     use polyflake::Snowflake;

@@ -15,34 +15,35 @@ use crate::proxy::{Conduct, Proxy};
 use crate::recorder::{AT_A_TIME, STEP, got_since, read};
 use crate::servers::postgres::Postgres;
 
-/// What a broken test waits for at most.
+/// How long a test waits before it fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Longer than the TTL, which is 3 s.
 const PAST_TTL_MS: u64 = 4_500;
 const PROCESSES: usize = 3;
 
-/// One thing that happens.
+/// One event in a history.
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// Each process gets IDs and numbers, and one gets numbers of keys.
+    /// Each process receives IDs and numbers, and one receives numbers for keys.
     All,
-    /// The network does this for a while, and is good again, with new connections.
+    /// The network behaves in the given way for a while, and then recovers, with new connections.
     Network(Conduct, u64),
-    /// The network does this for a while, and then what it held back comes through.
+    /// The network holds everything back for a while, and then lets it through.
     Held(u64),
-    /// All connections are cut every few milliseconds, this often.
+    /// All connections are cut every few milliseconds, the given number of times.
     Cuts(u64),
-    /// The clock of a process's machine is set by this many seconds.
+    /// The clock of a process's machine is moved by the given number of seconds.
     Clock(usize, i32),
     /// A process is stopped for a while.
     Stop(usize, u64),
-    /// A process is killed, and another begins.
+    /// A process is killed, and another starts.
     Kill(usize),
 }
 
 use Step::{All, Clock, Cuts, Held, Kill, Network, Stop};
 
-/// The processes of a history, and the ways to their stores. The first store has all, and a second one belongs to the counter.
+/// A history's processes, and the proxies to their stores. The first store keeps everything. The second, if
+/// there is one, keeps only the counter.
 struct Run<'a> {
     name: String,
     proxies: Vec<Proxy>,
@@ -106,7 +107,7 @@ impl<'a> Run<'a> {
         self.journals.start_with(&settings, "recorder::a_process", &[])
     }
 
-    /// The file that sets a process's clock.
+    /// Returns the file that sets a process's clock.
     fn clock(&self, at: usize) -> PathBuf {
         self.journals.folder().join(format!("{at}.clock"))
     }
@@ -172,7 +173,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Ends all, and judges. `skipped_by_each` more numbers may be missing for each process that was not killed.
+    /// Closes and stops all processes, and judges the history. For each process, `skipped_by_each`
+    /// additional numbers may be missing.
     fn end(mut self, skipped_by_each: Option<u64>) {
         for holder in &mut self.running {
             holder.tell("close");
@@ -200,7 +202,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What a process said besides what it was given.
+/// Returns the last lines of a process's journal, without the IDs and numbers it received.
 fn tail(holder: &Holder) -> String {
     let lines = holder.lines();
     let said = |line: &&String| {
@@ -210,7 +212,7 @@ fn tail(holder: &Holder) -> String {
     said[said.len().saturating_sub(40)..].join("\n")
 }
 
-/// What a history needs of a store.
+/// The parts of a store that a history needs.
 trait Port {
     fn url_of(&self) -> String;
     fn port_of(&self) -> u16;
@@ -237,24 +239,24 @@ fn run(name: &str, store: &impl Backend, steps: &[Step], skipped_by_each: Option
     run.end(skipped_by_each);
 }
 
-/// What was asked for is done, and nobody learns of it. Each time, a process may lose what one reserve gave.
+/// Requests are carried out, but the replies are lost. Each time, a process may lose the numbers from one reservation.
 pub(crate) fn replies_are_cut(store: &impl Backend) {
     run("replies", store, &[Network(Conduct::Mute, 700), All, Network(Conduct::Mute, 1_500)], None);
 }
 
-/// What was sent comes through when others have the nodes.
+/// Requests get through only once other processes have the nodes.
 pub(crate) fn all_is_frozen(store: &impl Backend) {
     run("frozen", store, &[Held(PAST_TTL_MS)], None);
 }
 
-/// Data is late or lost, and connections are cut, at random; and amid that somebody dies.
+/// Data is delayed or lost, and connections are cut, at random. In the middle of this, a process dies.
 pub(crate) fn the_network_is_bad(store: &impl Backend) {
     let journals = Journals::new();
     let mut run = Run::with("9s", false, "bad", &[store], 1, &journals);
     run.proxies[0].behave(Conduct::Bad);
     run.step(All);
     assert!(run.proxies[0].harms() > 0);
-    // All at once.
+    // Cut all connections at once.
     run.proxies[0].cut();
     run.step(Kill(0));
     run.step(All);
@@ -277,7 +279,7 @@ pub(crate) fn a_process_is_killed(store: &impl Backend) {
 
 pub(crate) fn all_is_slow(store: &impl Backend) {
     let journals = Journals::new();
-    // An attempt, which may need several round trips, takes a sixth of the TTL.
+    // An attempt, which may need several round trips, may take a sixth of the TTL.
     let mut run = Run::with("30s", false, "slow", &[store], 1, &journals);
     run.step(All);
     for proxy in &run.proxies {
@@ -289,8 +291,8 @@ pub(crate) fn all_is_slow(store: &impl Backend) {
     run.end(None);
 }
 
-/// While one is wrong, its process gets no IDs; the numbers go on. The other processes notice nothing.
-/// A file has the clock of the process that writes it.
+/// While a clock is wrong, its process receives no IDs, but it still receives numbers. The other processes notice
+/// nothing. With a file, the store's clock is that of the process that writes to it.
 pub(crate) fn clocks_differ(store: &impl Backend) {
     let journals = Journals::new();
     let mut run = Run::with("3s", true, "clocks", &[store], 1, &journals);
@@ -317,18 +319,22 @@ pub(crate) fn the_store_is_killed<B: Backend>(store: &mut B) {
     run.end(None);
 }
 
-/// Of the counter's two. The other one has the leases.
+/// One of the counter's two stores is cut off. The other one holds the leases.
 pub(crate) fn one_of_two_stores_is_cut_off<B: Backend>(store: &B) {
     let second = B::begin();
     let journals = Journals::new();
     let mut run = Run::new("two", &[store, &second], 1, &journals);
     run.step(All);
     run.proxies[1].behave(Conduct::Silent);
-    // They go on with the other one. On a loaded machine, a process may have found it unreachable before, and tells that once.
+    // The processes continue with the other store. On a busy machine, a process may have found the second store
+    // unreachable earlier, and reports that only once.
     let of_second = format!(":{}", run.proxies[1].port());
     for holder in &mut run.running {
         holder.wait_until(Holder::start(), "event store_unreachable", |lines| {
-            let is_told = |line: &&String| line.starts_with("event store_") && line.contains(&of_second);
+            // Before the counter exists, the report about the second store may name only the first.
+            let is_of_second =
+                |line: &str| line.contains(&of_second) || line.contains("none of its stores has it yet");
+            let is_told = |line: &&String| line.starts_with("event store_") && is_of_second(line);
             let last = lines.iter().rfind(is_told)?;
             last.starts_with("event store_unreachable").then_some(())
         });
@@ -340,7 +346,8 @@ pub(crate) fn one_of_two_stores_is_cut_off<B: Backend>(store: &B) {
     run.end(None);
 }
 
-/// A standby of PostgreSQL takes over that lacks what the primary acknowledged last, while a process is stopped.
+/// While a process is stopped, a PostgreSQL standby takes over without the last writes that the primary
+/// acknowledged.
 #[test]
 fn a_standby_takes_over_without_the_last_writes() {
     let mut primary = Postgres::new();
@@ -360,7 +367,7 @@ fn a_standby_takes_over_without_the_last_writes() {
     let mut run = Run::new("failover", &[&primary], 1, &journals);
     run.step(All);
     replication.behave(Conduct::Silent);
-    // Renewed meanwhile, and numbers are taken.
+    // While the standby is cut off, leases are renewed and numbers are taken.
     for _ in 0..3 {
         sleep(Duration::from_secs(1));
         run.step(All);
@@ -380,7 +387,7 @@ fn a_standby_takes_over_without_the_last_writes() {
     run.end(None);
 }
 
-/// By SplitMix64.
+/// Random numbers, generated by SplitMix64.
 struct Random(u64);
 
 impl Random {
@@ -392,7 +399,7 @@ impl Random {
     }
 }
 
-/// Steps of a seed, which is shown.
+/// Runs random steps, generated from a seed that is printed.
 fn mixture(name: &str, store: &impl Backend, count: u64, more: u64) {
     let seed = std::env::var("POLYFLAKE_SEED")
         .map_or_else(|_| u64::from(std::process::id()) * 1_000 + more, |seed| seed.parse().unwrap());

@@ -1,7 +1,8 @@
-//! Histories: processes that have a Snowflake, a counter and sequences of one store, over a proxy, while something goes wrong. All
-//! that they are given is recorded, and judged when all is over.
+//! Histories: processes use a Snowflake, a counter and sequences in one store, through a proxy, while something goes
+//! wrong. Everything they receive is recorded, and judged once everything is over.
 //!
-//! `history.rs` has the histories, and each runs on each store that is named below. `POLYFLAKE_SEED` repeats one that was drawn.
+//! The histories are in `history.rs`, and each runs on each store named below. `POLYFLAKE_SEED` reruns a random
+//! history.
 #![cfg(unix)]
 
 use polyflake_test_support::{backend, faketime, journals, proxy, servers};
@@ -10,7 +11,7 @@ mod checker;
 mod history;
 mod recorder;
 
-/// Each history on a store.
+/// Runs each history on a store.
 macro_rules! stores {
     ($($store:ident: $backend:ty, [$($also:ident)*];)*) => {$(
         mod $store {

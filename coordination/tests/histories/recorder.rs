@@ -1,5 +1,5 @@
-//! A process that takes IDs, numbers and numbers of keys all the time, and records who was given what and when. One that was
-//! killed may not have finished its last line.
+//! A process that constantly takes IDs, numbers and numbers for keys, and records each call's result and times. A
+//! process that was killed may not have finished its last line.
 
 use std::collections::BTreeMap;
 use std::io::BufRead as _;
@@ -15,20 +15,20 @@ use polyflake_coordination::{CounterOptions, SequencesOptions, open};
 use crate::checker::{Call, Got, Process};
 use crate::journals::{Holder, Journal};
 
-/// What a counter fetches at a time.
+/// How many numbers a counter fetches at a time.
 pub(crate) const STEP: u64 = 50;
 /// How many numbers a call takes.
 pub(crate) const AT_A_TIME: u64 = 5;
 const KEYS: u64 = 7;
 const MAX_WAIT_MS: u64 = 1_000;
 
-/// The time that all processes of this machine have.
+/// Returns the time on a clock that all processes on this machine share.
 fn now_ns() -> i64 {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap();
     now.tv_sec() * 1_000_000_000 + now.tv_nsec()
 }
 
-/// One thread: each call is recorded before and after it.
+/// One thread, which records each call before and after making it.
 struct Recorder {
     journal: Journal,
     thread: u64,
@@ -52,7 +52,7 @@ impl Recorder {
         value
     }
 
-    /// Opens, again and again where that fails, and then calls until all is over.
+    /// Calls `open` until it succeeds, and then `call` until everything is over.
     fn run<T>(&self, open: impl Fn() -> Result<T, Error>, call: impl Fn(&T, u64) -> Result<String, Error>) {
         let mut opened = None;
         let mut round = 0;
@@ -72,8 +72,9 @@ fn joined<T: ToString>(values: impl IntoIterator<Item = T>) -> String {
     values.into_iter().map(|value| value.to_string()).collect::<Vec<_>>().join(" ")
 }
 
-/// It obeys `close` on its standard input, and ends without it where that input ends. The first line of what it is given is the
-/// address of leases, the second that of sequences, and the others are those of the counter's stores.
+/// Obeys `close` on its standard input, and exits without closing if that input ends. The first line of its settings is
+/// the address for leases, the second is the address for sequences, and the others are the addresses of the counter's
+/// stores.
 #[test]
 #[ignore = "the other tests start it"]
 fn a_process() {
@@ -127,7 +128,7 @@ fn a_process() {
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         if line == "close" {
             is_over.store(true, Ordering::Relaxed);
-            // What a thread has, it closes when it drops it.
+            // Each thread closes what it has opened by dropping it.
             for thread in all {
                 thread.join().unwrap();
             }
@@ -137,7 +138,7 @@ fn a_process() {
     }
 }
 
-/// What the lines of a process say.
+/// Parses a process's lines.
 pub(crate) fn read(lines: &[String], is_killed: bool) -> Process {
     let mut process = Process { is_killed, ..Process::default() };
     let mut asked: BTreeMap<u64, u64> = BTreeMap::new();
@@ -174,7 +175,7 @@ pub(crate) fn read(lines: &[String], is_killed: bool) -> Process {
     process
 }
 
-/// Whether a process was given some of these since a line: `ids`, `numbers`, `keys`.
+/// Returns true if a process has received anything of this kind (`ids`, `numbers` or `keys`) since the given line.
 pub(crate) fn got_since(holder: &Holder, line: usize, kind: &str) -> bool {
     let lines = holder.lines();
     lines[line.min(lines.len())..]

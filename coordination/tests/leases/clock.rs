@@ -1,4 +1,4 @@
-//! A holder whose clock is set, by libfaketime.
+//! A holder whose clock is set through libfaketime.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use crate::faketime::{self, set};
 use crate::journals::{Holder, Journals};
 use crate::servers::etcd::Etcd;
 
-/// A process whose clock a file sets.
+/// Starts a process whose clock is set through a file.
 fn start(journals: &Journals, address: &str, clock: &Path) -> Holder {
     faketime::start_with(journals, address, "holder::a_holder", clock)
 }
 
 pub(crate) fn a_clock_that_is_set(store: &impl Backend) {
     let journals = Journals::new();
-    let address = store.address("namespace=clock&nodes=0-1&ttl=3s&wait=60s");
+    let address = store.address("namespace=clock&nodes=0-1&ttl=10s&wait=60s");
     let clock = journals.folder().join("clock");
     let mut holder = start(&journals, &address, &clock);
     holder.node();
@@ -24,10 +24,12 @@ pub(crate) fn a_clock_that_is_set(store: &impl Backend) {
         holder.tell("stream");
         holder.wait_for_ids(Holder::start(), 50);
     }
+    // On a busy machine, a lease may be lost while many processes start.
+    let losses = other.holds();
     for (by_s, error) in [(3600, "lease_lost "), (-3600, "clock_moved_backwards ")] {
         let mark = holder.mark();
         set(&clock, by_s);
-        // It issues nothing in the wrong hour, renews nothing, and says why.
+        // While its clock is an hour off, the holder issues nothing, renews nothing, and says why.
         let (said, _) = holder.wait_for(mark, "error ");
         assert!(said.starts_with(error), "{said}");
         let (said, differs) = holder.wait_for(mark, "event clock_differs");
@@ -36,21 +38,21 @@ pub(crate) fn a_clock_that_is_set(store: &impl Backend) {
             "{said}"
         );
         set(&clock, 0);
-        // Within its TTL it has its node still, and after that it gets one.
+        // Within its TTL, the holder still has its node. After that, it acquires a new one.
         let ids = holder.wait_for_ids(differs, 100);
         let ms = |id: u64| polyflake::Layout::default().decode(id).unwrap().timestamp_ms();
         assert!(ids.iter().all(|&id| ms(id).abs_diff(ms(ids[0])) < 1_000_000));
         let bound = holder.bound();
         while holder.bound() == bound {}
     }
-    // A process that starts with a wrong clock gets no lease.
+    // A process that starts with a wrong clock acquires no lease.
     let late = journals.folder().join("late");
     let mut refused = {
         let holder = start(&journals, &store.address("namespace=late&ttl=3s&wait=60s"), &late);
         set(&late, 3600);
         holder
     };
-    // It may have been faster than that.
+    // The process may have acquired a lease before its clock was set.
     if let Err(error) = refused.outcome() {
         assert!(
             error.starts_with("lease_unavailable lease_unavailable: this machine's clock is "),
@@ -59,11 +61,12 @@ pub(crate) fn a_clock_that_is_set(store: &impl Backend) {
     }
     let mark = other.mark();
     other.wait_for_ids(mark, 50);
-    assert_eq!(other.holds(), 0);
+    assert_eq!(other.holds(), losses, "{}", other.text());
     journals.assert_unique(300);
 }
 
-/// The store tells whole seconds only: whatever the instant, a machine whose clock is right is not refused for the rest of one.
+/// The store reports only whole seconds. A machine with a correct clock is never refused because of the missing
+/// fraction.
 #[test]
 fn a_store_that_tells_whole_seconds() {
     let (etcd, journals) = (Etcd::new(), Journals::new());

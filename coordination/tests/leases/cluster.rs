@@ -3,7 +3,7 @@
 use crate::journals::{Holder, Journals};
 use crate::servers::mariadb::MariaDb;
 
-/// All nodes have the same records: a client of another node waits for nobody.
+/// All nodes have the same records, so a client of another node does not have to wait.
 #[test]
 fn both_nodes_lease() {
     let (nodes, journals) = (MariaDb::cluster(), Journals::new());

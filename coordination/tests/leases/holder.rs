@@ -1,4 +1,4 @@
-//! A process that holds a lease, and writes down what it does.
+//! A process that holds a lease and records its actions.
 
 use std::io::BufRead;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,10 +11,10 @@ use polyflake_coordination::open;
 
 use crate::journals::Journal;
 
-/// The longest that a call of it waits; absent: the default.
+/// The environment variable that sets the maximum time a call waits. If it is absent, the default applies.
 pub(crate) const MAX_WAIT_MS: &str = "POLYFLAKE_TEST_MAX_WAIT_MS";
 
-/// Ticks begin with sequence number 0, so that what is issued twice is likely to be equal.
+/// Ticks begin with sequence number 0, so that two holders of the same node would be likely to issue equal IDs.
 pub(crate) fn options(address: &str) -> Options {
     Snowflake::builder().lease(address).sequence_start(SequenceStart::Zero)
 }
@@ -25,14 +25,14 @@ extern "C" fn terminate(_: i32) {
     IS_TERMINATED.store(true, Ordering::Relaxed);
 }
 
-/// Opens a lease, and obeys the lines on its standard input:
-/// - `issue N`: N IDs, waiting for them.
-/// - `stream`: IDs from now on, without waiting.
-/// - `state`: how the lease stands.
+/// Opens a lease, and obeys the commands on its standard input:
+/// - `issue N`: issues N IDs, waiting for them.
+/// - `stream`: issues IDs from now on, without waiting.
+/// - `state`: reports the state of the lease.
 /// - `close`: closes the Snowflake.
-/// - `exit`: ends without closing.
+/// - `exit`: exits without closing.
 ///
-/// Where that ends it ends too, and it closes and ends on SIGTERM, as a pod does.
+/// When that input ends, the process exits. On SIGTERM, it closes the Snowflake and exits, as a pod does.
 #[test]
 #[ignore = "the other tests start it"]
 fn a_holder() {

@@ -1,5 +1,5 @@
-//! Leases between real processes and real servers. What every store must do is in `every_store.rs`; each of its tests runs on each
-//! store that is named below.
+//! Tests leases with real processes and real servers. The tests for every store are in `every_store.rs`. Each of them
+//! runs on each store named below.
 #![cfg(unix)]
 
 use polyflake_test_support::{backend, faketime, journals, proxy, servers};
@@ -14,7 +14,7 @@ mod refused;
 mod replicas;
 mod sqlite_file;
 
-/// The tests of any store, and of any server, on one.
+/// Runs the tests for any store, and those for any server, on each of these stores.
 macro_rules! stores {
     ($($store:ident: $backend:ty, $($network:ident)?;)*) => {$(
         mod $store {

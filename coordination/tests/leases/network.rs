@@ -1,4 +1,4 @@
-//! Leases over a connection that was cut or fell silent. What a bad network does is in `tests/histories`.
+//! Leases over a connection that was cut or fell silent. The tests with an unreliable network are in `tests/histories`.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use crate::servers::etcd::Etcd;
 use crate::servers::postgres::Postgres;
 use crate::servers::zookeeper::Zookeeper;
 
-/// What is given back over a connection that was cut meanwhile is free.
+/// A node is free once it is given back, even if the connection was cut beforehand.
 pub(crate) fn a_cut_before_close(store: &impl Backend) {
     close_after(store, "cut", Proxy::cut);
 }
 
-/// And over one that is silent.
+/// The same, over a connection that has fallen silent.
 pub(crate) fn a_silence_before_close(store: &impl Backend) {
     close_after(store, "silent", Proxy::forget);
 }
 
-/// Connecting takes longer than an attempt: the next attempts wait for the same connection. Only connecting is slow, so that
-/// what is asked later has a whole attempt, on a busy machine too.
+/// Connecting takes longer than an attempt, and the next attempts wait for the same connection. Only connecting is
+/// slow, so later requests have the full time of an attempt, even on a busy machine.
 pub(crate) fn a_store_far_away(store: &impl Backend) {
     let journals = Journals::new();
     let address = store.address("namespace=far&ttl=18s&wait=120s");
@@ -40,7 +40,8 @@ pub(crate) fn a_store_far_away(store: &impl Backend) {
     holder.wait_for(Holder::start(), "closed");
 }
 
-/// As a machine that slept while a firewall forgot its connections: no error, and the same node.
+/// This happens to a machine that sleeps while a firewall forgets its connections. There is no error, and the node
+/// stays the same.
 pub(crate) fn a_pause_and_a_connection_that_died(store: &impl Backend) {
     let journals = Journals::new();
     let proxy = Proxy::new(store.port(), 0);
@@ -52,7 +53,7 @@ pub(crate) fn a_pause_and_a_connection_that_died(store: &impl Backend) {
     holder.tell("issue 10");
     holder.wait_for_ids(Holder::start(), 10);
     holder.signal(Signal::STOP);
-    // Past bound and expiry.
+    // Sleep past the bound and the expiry.
     sleep(Duration::from_secs(5));
     proxy.forget();
     let mark = holder.mark();
@@ -63,7 +64,7 @@ pub(crate) fn a_pause_and_a_connection_that_died(store: &impl Backend) {
     journals.assert_unique(20);
 }
 
-/// A holder goes on with the other host of its address when one falls silent, and back.
+/// When one of the two hosts in its address falls silent, a holder continues with the other, and later switches back.
 fn hosts_fall_silent(store: &impl Backend) {
     let journals = Journals::new();
     let hosts = [0, 1].map(|seed| Proxy::new(store.port(), seed));
@@ -75,7 +76,7 @@ fn hosts_fall_silent(store: &impl Backend) {
     holder.tell("stream");
     for silent in [0, 1, 0] {
         hosts[silent].behave(Conduct::Silent);
-        // The first may have been on its way.
+        // The first renewal may already have been in transit.
         for _ in 0..2 {
             let bound = holder.bound();
             while holder.bound() == bound {}
@@ -103,7 +104,7 @@ fn hosts_of_zookeeper_fall_silent() {
     hosts_fall_silent(&Zookeeper::new());
 }
 
-/// A close has to connect again. If a busy store then answers too late, the close says so, and the test tries another.
+/// A close has to reconnect. If a busy store then answers too late, an event says so, and the test tries a new holder.
 fn close_after(store: &impl Backend, namespace: &str, harm: impl Fn(&Proxy)) {
     let journals = Journals::new();
     let proxy = Proxy::new(store.port(), 0);

@@ -13,7 +13,7 @@ use crate::backend::{Backend, Sqlite};
 use crate::holder::options;
 use crate::journals::{Holder, Journal, Journals, node_of};
 
-/// As long as it is so.
+/// Waits while `is_so` returns true.
 fn wait_while(what: &str, is_so: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while is_so() {
@@ -48,7 +48,7 @@ fn two_and_batches() {
     for _ in 0..100 {
         journal.ids(&[first.next_id().unwrap(), second.next_id().unwrap()]);
     }
-    // The other goes on.
+    // The other Snowflake continues.
     first.close();
     assert_eq!(first.next_id().unwrap_err().code(), ErrorCode::Closed);
     journal.ids(&second.next_ids(100_u64).unwrap());
@@ -75,7 +75,7 @@ fn two_and_batches() {
             begun.wait();
             thread::sleep(Duration::from_millis(20));
             ids.close();
-            // Another one, amid what the others are in.
+            // Open another Snowflake while the other threads are in the middle of their calls.
             let successor = open(&options(&address)).unwrap();
             assert_eq!(successor.node(), 6);
             journal.ids(&successor.next_ids(100_u64).unwrap());
@@ -102,7 +102,7 @@ fn dropped() {
         journal.ids(&[ids.next_id().unwrap()]);
     }
     assert_eq!(threads(), before + 1);
-    // Then it is given back.
+    // After that, the node is given back.
     wait_while("the thread goes on", || threads() > before);
     let ids = open(&options(&address)).unwrap();
     journal.ids(&[ids.next_id().unwrap()]);
@@ -129,7 +129,7 @@ fn no_thread() {
         for ids in &ids {
             ids.close();
         }
-        // What has ended is listed for an instant.
+        // A thread that has exited is still listed for an instant.
         wait_while("a thread is left", || threads() > before);
     }
 }
@@ -147,15 +147,15 @@ fn forked() {
     let ids = open(&options(&address)).unwrap();
     let node = ids.node();
     journal.ids(&ids.next_ids(100_u64).unwrap());
-    // SAFETY: the child uses no lock that another thread of this one may hold: those are the keeper's, which it leaves
-    // alone, and the heap's, which the C library sees to.
+    // SAFETY: the child uses no lock that another thread of this process may hold. Such locks are the keeper's, which
+    // the child leaves alone, and the heap's, which the C library takes care of.
     #[allow(unsafe_code)]
     let child = unsafe { libc::fork() };
     if child == 0 {
         let result = std::panic::catch_unwind(|| {
             assert_eq!(ids.next_id().unwrap_err().code(), ErrorCode::Forked);
             assert_eq!(ids.try_next_id().unwrap_err().code(), ErrorCode::Forked);
-            // It closes nothing of the parent's.
+            // This closes nothing that belongs to the parent.
             ids.close();
             let own = open(&options(&address)).unwrap();
             assert_ne!(own.node(), node);
@@ -165,7 +165,7 @@ fn forked() {
             own.close();
             journal.write("child closed");
         });
-        // SAFETY: the program of the parent goes no further here.
+        // SAFETY: the parent's program does not continue in the child.
         #[allow(unsafe_code)]
         unsafe {
             libc::_exit(i32::from(result.is_err()));
@@ -174,19 +174,19 @@ fn forked() {
     let mut status = 0;
     let bound_ms = || ids.lease().unwrap().unwrap().bound_ms;
     let first_ms = bound_ms();
-    // On a loaded machine the store may not answer for a TTL.
+    // On a busy machine, the store may not answer for a whole TTL.
     let issue = || match ids.next_ids(10_u64) {
         Ok(issued) => journal.ids(&issued),
         Err(error) => assert_eq!(error.code(), ErrorCode::LeaseLost),
     };
-    // SAFETY: `status` is there.
+    // SAFETY: `status` outlives the call.
     #[allow(unsafe_code)]
     while unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == 0 {
         issue();
         thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(status, 0);
-    // It is the parent that renews.
+    // The parent keeps renewing the lease.
     wait_while("the lease is not renewed", || {
         issue();
         bound_ms() < first_ms + 3_000
@@ -194,7 +194,7 @@ fn forked() {
     ids.close();
 }
 
-/// It ends, whether the store answers or not.
+/// The program exits, whether or not the store answers.
 pub(crate) fn a_program_that_ends_without_close<B: Backend>() {
     let mut store = B::begin();
     let journals = Journals::new();
@@ -211,7 +211,7 @@ pub(crate) fn a_program_that_ends_without_close<B: Backend>() {
     store.pause();
     holders[1].tell("exit");
     assert!(holders[1].wait().success());
-    // Also one that knows that it does not answer, and that closes.
+    // So does a program that closes its Snowflake after noticing that the store does not answer.
     holders[2].wait_for(mark, "event store_unreachable");
     holders[2].tell("close");
     holders[2].wait_for(mark, "closed");
@@ -221,7 +221,7 @@ pub(crate) fn a_program_that_ends_without_close<B: Backend>() {
     journals.assert_unique(30);
 }
 
-/// Where no thread can be started, calls say so, and the next one tries again.
+/// If no thread can be started, calls say so, and the next call tries again.
 #[cfg(target_os = "linux")]
 #[test]
 fn without_a_thread() {
@@ -240,7 +240,7 @@ fn no_thread_at_first() {
     let unlimited = getrlimit(Resource::As);
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let kib = status.lines().find_map(|line| line.strip_prefix("VmSize:")?.split_whitespace().next());
-    // Memory, but none for the stack of a thread.
+    // Allow some memory, but not enough for a thread's stack.
     let now = (kib.unwrap().parse::<u64>().unwrap() + 1024) << 10;
     setrlimit(Resource::As, Rlimit { current: Some(now), ..unlimited }).unwrap();
     for _ in 0..2 {
@@ -258,7 +258,7 @@ fn no_thread_at_first() {
     SequencesOptions::new("inbox").store(&address).open().unwrap().next_id("alice").unwrap();
 }
 
-/// It costs its event, and nothing else: leases are acquired, renewed and given back.
+/// Only the event is lost: leases are still acquired, renewed and given back.
 #[test]
 fn a_listener_that_panics() {
     let (store, journals) = (Sqlite::begin(), Journals::new());
@@ -278,7 +278,7 @@ fn panics_each_time() {
     let ids = open(&options(&address)).unwrap();
     journal.ids(&ids.next_ids(10_u64).unwrap());
     let orders = CounterOptions::new("orders").store(&address).open().unwrap();
-    // Of the same thread.
+    // The same thread maintains this lease.
     let other = open(&options(&address.replace("nodes=0-3", "nodes=1-3"))).unwrap();
     journal.ids(&other.next_ids(10_u64).unwrap());
     other.close();
@@ -290,7 +290,7 @@ fn panics_each_time() {
     assert_eq!(told, [Kind::Acquired, Kind::Acquired, Kind::Released, Kind::Released]);
 }
 
-/// It ends itself, which does not wait for its own call.
+/// The listener removes itself, without waiting for its own call to return.
 #[test]
 fn a_listener_that_hears_one_event() {
     let (store, journals) = (Sqlite::begin(), Journals::new());
@@ -315,7 +315,7 @@ fn hears_one() {
     assert_eq!(told.iter().collect::<Vec<_>>(), [Kind::InitAlways]);
 }
 
-/// A listener that was replaced may be freed with what it uses.
+/// A listener that was replaced may be freed, along with everything it uses.
 #[test]
 fn a_listener_that_is_replaced() {
     let (store, journals) = (Sqlite::begin(), Journals::new());
@@ -344,7 +344,7 @@ fn is_replaced() {
     journal.ids(&opens.join().unwrap().next_ids(10_u64).unwrap());
 }
 
-/// A listener of the parent is at work when the process forks: the child neither waits for it nor loses it.
+/// A listener of the parent is running when the process forks. The child neither waits for it nor loses it.
 #[test]
 fn a_fork_amid_a_listener() {
     let (store, journals) = (Sqlite::begin(), Journals::new());
@@ -376,11 +376,11 @@ fn forks_amid_a_listener() {
     let mut ends = None;
     for is_inherited in [true, false] {
         if !is_inherited {
-            // This one waits for the call to end.
+            // This thread waits for the call to return.
             ends = Some(thread::spawn(|| set_listener(None)));
         }
-        // SAFETY: the child uses no lock that another thread of this one may hold: those are the keeper's, which it leaves
-        // alone, and the heap's, which the C library sees to.
+        // SAFETY: the child uses no lock that another thread of this process may hold. Such locks are the keeper's,
+        // which the child leaves alone, and the heap's, which the C library takes care of.
         #[allow(unsafe_code)]
         let child = unsafe { libc::fork() };
         if child == 0 {
@@ -390,7 +390,7 @@ fn forks_amid_a_listener() {
                 let set = || {
                     set_listener(Some(Box::new(move |_| _ = counts.fetch_add(1, Ordering::SeqCst))));
                 };
-                // `init=always` is told too.
+                // `init=always` causes an event too.
                 if is_inherited {
                     let ids = open(&options(&address)).unwrap();
                     journal.ids(&ids.next_ids(10_u64).unwrap());
@@ -405,18 +405,18 @@ fn forks_amid_a_listener() {
                     assert_eq!((heard.load(Ordering::SeqCst), own.load(Ordering::SeqCst)), (0, 3));
                 }
             });
-            // SAFETY: the program of the parent goes no further here.
+            // SAFETY: the parent's program does not continue in the child.
             #[allow(unsafe_code)]
             unsafe {
                 libc::_exit(i32::from(result.is_err()));
             }
         }
         let (mut status, deadline) = (0, Instant::now() + Duration::from_secs(60));
-        // SAFETY: `status` is there.
+        // SAFETY: `status` outlives the call.
         #[allow(unsafe_code)]
         while unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == 0 {
             if Instant::now() > deadline {
-                // SAFETY: the child was not waited for yet.
+                // SAFETY: the child has not been waited for yet.
                 #[allow(unsafe_code)]
                 unsafe {
                     libc::kill(child, libc::SIGKILL);
@@ -431,7 +431,7 @@ fn forks_amid_a_listener() {
     ends.unwrap().join().unwrap();
 }
 
-/// A promise that one of two makes is not the other's: they share no lease, and have no second one of the space.
+/// Two Snowflakes with different promises cannot share a lease, and cannot have separate leases in the same space.
 #[test]
 fn two_on_other_terms() {
     let (store, journals) = (Sqlite::begin(), Journals::new());
@@ -449,7 +449,7 @@ fn on_other_terms() {
     assert_eq!(error.code(), ErrorCode::InvalidOption);
     assert!(error.to_string().contains("ttl=20m, clock_difference=1s, replicas=0 already, not with ttl=10m"));
     journal.ids(&first.next_ids(10_u64).unwrap());
-    // What else the address says does not matter to it.
+    // The rest of the address does not matter here.
     assert_ne!(open(&options(&address.replace("nodes=0-3", "nodes=1-3"))).unwrap().node(), first.node());
     first.close();
     journal.ids(&open(&options(&address)).unwrap().next_ids(10_u64).unwrap());

@@ -1,4 +1,4 @@
-//! Stores that cannot be used: an error within `wait` that says why, and no secret in anything that is said.
+//! Stores that cannot be used: an error within `wait` says why, and no message contains a secret.
 
 use std::net::TcpListener;
 
@@ -15,14 +15,14 @@ use crate::servers::zookeeper::Zookeeper;
 
 const SECRET: &str = "secret-of-this-test";
 
-/// Addresses, each with what the error must say.
+/// Addresses, each with the strings that the error must contain.
 type Cases<'a> = &'a [(String, &'a [&'a str])];
 
 fn all_are_refused(cases: Cases<'_>) {
     let journals = Journals::new();
     let start = |(url, _): &(String, _)| {
         let separator = if url.contains('?') { '&' } else { '?' };
-        // An attempt may take a sixth of the TTL: a server that hashes a password takes its time on a busy machine.
+        // An attempt may take a sixth of the TTL. On a busy machine, a server may take a while to hash a password.
         journals.start(&format!("{url}{separator}ttl=30s&wait=2s&init=always"))
     };
     let mut holders: Vec<_> = cases.iter().map(start).collect();
@@ -33,7 +33,7 @@ fn all_are_refused(cases: Cases<'_>) {
             assert!(error.contains(text), "{url}: {error}");
         }
         assert!(holder.wait().success(), "{url}");
-        // Nothing of it in the message, in `Debug` or in an event; and the message names the store.
+        // The secret must not be in the message, in `Debug` or in an event, and the message must name the store.
         assert!(!holder.text().contains(SECRET), "{url}: {}", holder.text());
         let place =
             url.split(['@', '?', '/']).find(|part| part.starts_with("127.0.0.1:")).unwrap_or_default();
@@ -41,7 +41,7 @@ fn all_are_refused(cases: Cases<'_>) {
     }
 }
 
-/// One that takes connections, and never answers.
+/// A host that accepts connections but never answers.
 struct Silent(TcpListener);
 
 impl Silent {
@@ -54,7 +54,7 @@ impl Silent {
     }
 }
 
-/// Addresses of servers that are not there.
+/// Returns addresses where no server answers.
 fn nobody_there(scheme: &str, path: &str, silent: &Silent) -> Vec<(String, &'static [&'static str])> {
     let user = format!("{scheme}://somebody:{SECRET}");
     vec![
@@ -88,7 +88,7 @@ fn by_redis() {
             &["has format 99", "this program knows 1"],
         ),
     ]);
-    // A space of a later form.
+    // A space in a later format.
     let journals = Journals::new();
     let mut holder = journals.start(&master.address("namespace=later&ttl=3s"));
     holder.node();
@@ -98,7 +98,7 @@ fn by_redis() {
     assert_ne!(text, later);
     master.cli(&["HSET", &key, "head/text", &later, "head/version", "99"]);
     all_are_refused(&cases);
-    // Who has a lease goes on to the bound, and then says why it does not.
+    // A process that has a lease continues up to the bound, and then says why it stops.
     holder.tell("stream");
     let (error, _) = holder.wait_for(Holder::start(), "error ");
     assert!(error.starts_with("lease_lost "), "{error}");
@@ -107,7 +107,7 @@ fn by_redis() {
     master.cli(&["HSET", &key, "head/text", &text]);
     let mark = holder.mark();
     holder.wait_for_ids(mark, 50);
-    // No room: it may have some later.
+    // The server is out of memory, but may have some later.
     master.cli(&["CONFIG", "SET", "maxmemory", "1"]);
     all_are_refused(&[(format!("{}?namespace=full", master.url()), &["the store cannot be reached", "OOM"])]);
 }
@@ -146,7 +146,7 @@ fn by_zookeeper() {
     all_are_refused(&cases);
 }
 
-/// Records of a later form.
+/// Gives the records a later format.
 const LATER: &str = "UPDATE polyflake_records SET text = replace(text, '\"format\":1', '\"format\":99')";
 
 #[test]
@@ -209,7 +209,7 @@ fn by_sqlite() {
     ]);
 }
 
-/// Waiting does not help: what is waited for is later than the wait.
+/// Waiting would not help, since the fence is reached only after the wait is over.
 #[test]
 fn a_fence_that_is_later_than_the_wait() {
     let (redis, journals) = (Redis::new(), Journals::new());

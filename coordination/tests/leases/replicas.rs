@@ -1,4 +1,4 @@
-//! Redis where it loses what it acknowledged: keys that are dropped, restarts that keep nothing, replicas that take over.
+//! A Redis that loses acknowledged writes: keys are dropped, restarts keep nothing, and replicas take over.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::servers::redis::Redis;
 
 const TERMS: &str = "nodes=0-3&ttl=3s&wait=60s";
 
-/// Two holders that issue, and that do not vouch for a store that is empty: it had been used.
+/// Starts two holders that issue IDs. They do not vouch for an empty store, since it has been used before.
 fn two_holders(journals: &Journals, redis: &Redis, url: &str, more: &str) -> Vec<Holder> {
     let mut first = journals.start(&redis.address(&format!("{TERMS}{more}")));
     first.node();
@@ -28,18 +28,18 @@ fn two_holders(journals: &Journals, redis: &Redis, url: &str, more: &str) -> Vec
     holders
 }
 
-/// All go on, and so does one that comes new.
+/// Checks that all holders continue, and that a new one can join them.
 fn all_go_on(journals: &Journals, mut holders: Vec<Holder>, url: &str, more: &str) {
     let marks: Vec<_> = holders.iter().map(Holder::mark).collect();
     let mut new = journals.start(&format!("{url}?{TERMS}{more}"));
-    // Nobody gets a node before the leases from before are over.
+    // No one acquires a node before the earlier leases have expired.
     let (waiting, _) = new.wait_for(Holder::start(), "event waiting");
     assert!(waiting.contains("no node can be leased for "), "{waiting}");
     new.node();
     new.tell("stream");
     new.wait_for_ids(Holder::start(), 100);
     for (holder, mark) in holders.iter_mut().zip(marks) {
-        // What was issued up to the bound is not what it goes on with.
+        // IDs issued up to the old bound do not show that the holder continues.
         let issued = holder.wait_for_ids(mark, 1).len();
         holder.wait_for_ids(mark, issued + 300);
         holder.holds();
@@ -51,13 +51,13 @@ fn all_go_on(journals: &Journals, mut holders: Vec<Holder>, url: &str, more: &st
 fn all_keys_are_dropped() {
     let (redis, journals) = (Redis::new(), Journals::new());
     let holders = two_holders(&journals, &redis, &redis.url(), "");
-    // One key for all of a space: a server that evicts keys drops all of it, or nothing.
+    // A whole space is one key, so a server that evicts keys drops either all of it or nothing.
     assert_eq!(redis.cli(&["DBSIZE"]), "1");
     redis.cli(&["FLUSHALL"]);
     all_go_on(&journals, holders, &redis.url(), "");
 }
 
-/// As where a host's name gives the node.
+/// This happens when the host name determines the node.
 #[test]
 fn a_node_that_is_the_only_one_comes_back() {
     let (redis, journals) = (Redis::new(), Journals::new());
@@ -65,10 +65,10 @@ fn a_node_that_is_the_only_one_comes_back() {
     assert_eq!(holder.node(), 7);
     holder.tell("stream");
     holder.wait_for_ids(Holder::start(), 50);
-    // Else it would still have been alone when it noticed, and go on.
+    // Otherwise, the holder would notice the loss while it was still the only one, and would continue.
     holder.signal(Signal::STOP);
     redis.cli(&["FLUSHALL"]);
-    // For the TTL: it wakes after its lease has ended.
+    // Wait for one TTL, so that the holder wakes after its lease has expired.
     sleep(Duration::from_secs(3));
     holder.signal(Signal::CONT);
     let (_, lost) = holder.wait_for(Holder::start(), "event lost");
@@ -84,12 +84,12 @@ fn a_restart_that_keeps_nothing() {
     let more = "&durability=none";
     let holders = two_holders(&journals, &redis, &redis.url(), more);
     redis.server.stop();
-    // It has no file to read, and a holder may write to it at once.
+    // The server has no file to read, and a holder may write to it at once.
     redis.server.start_again();
     all_go_on(&journals, holders, &redis.url(), more);
 }
 
-/// A master, its replica behind a proxy, and a proxy that leads to the present master, as an address that moves.
+/// A master, its replica behind a proxy, and another proxy that leads to the current master, like a floating address.
 struct Pair {
     master: Redis,
     replica: Redis,
@@ -112,7 +112,7 @@ impl Pair {
         format!("redis://127.0.0.1:{}/0", self.address.port())
     }
 
-    /// From now on, nothing of what the master acknowledges reaches the replica.
+    /// From now on, nothing that the master acknowledges reaches the replica.
     fn part(&self) {
         self.replication.behave(Conduct::Silent);
     }
@@ -134,12 +134,12 @@ fn a_replica_takes_over_without_the_last_writes() {
     let (mut pair, journals) = (Pair::new(), Journals::new());
     let mut holders = two_holders(&journals, &pair.master, &pair.url(), "");
     pair.part();
-    // Renewed meanwhile, and leased: of this holder the replica knows nothing.
+    // Leases are still renewed, and a new one is acquired. The replica knows nothing of this new holder.
     let mut late = journals.start(&format!("{}?{TERMS}", pair.url()));
     late.node();
     late.tell("stream");
     late.wait_for_ids(Holder::start(), 50);
-    // Longer than a third of the TTL, after which each holder renews.
+    // This is longer than a third of the TTL, after which each holder renews.
     sleep(Duration::from_secs(2));
     holders.push(late);
     pair.fail_over();
@@ -156,7 +156,7 @@ fn a_replica_takes_over_without_the_record_of_the_space() {
     all_go_on(&journals, holders, &pair.url(), "");
 }
 
-/// Nobody has what only the master had, after any failover.
+/// After a failover, no process has a lease that only the former master knew of.
 #[test]
 fn an_acquisition_waits_for_replicas() {
     let (pair, journals) = (Pair::new(), Journals::new());
@@ -171,10 +171,10 @@ fn an_acquisition_waits_for_replicas() {
     pair.part();
     let mut refused = start("3s");
     let error = refused.refused();
-    // On a busy machine, the attempt may end before the master's WAIT does.
+    // On a busy machine, the attempt may time out before the master's WAIT returns.
     let says = ["0 of 1 replicas confirmed", "no answer within"];
     assert!(says.iter().any(|says| error.contains(says)), "{error}");
-    // The same write counts once a replica has it.
+    // The same write succeeds once a replica has it.
     let mut waits = start("60s");
     waits.wait_for(Holder::start(), "event store_unreachable");
     assert!(!waits.text().contains("open "), "{}", waits.text());
@@ -183,7 +183,7 @@ fn an_acquisition_waits_for_replicas() {
     assert_eq!(waits.node(), 5);
     waits.tell("stream");
     let issued = waits.wait_for_ids(Holder::start(), 50);
-    // Who takes over knows of it.
+    // The replica that takes over knows of the lease.
     waits.kill();
     pair.promote();
     let mut next = journals.start(&format!("{}?nodes=5-5&ttl=3s&wait=60s", pair.replica.url()));
@@ -193,7 +193,7 @@ fn an_acquisition_waits_for_replicas() {
     journals.assert_unique(100);
 }
 
-/// A process that waits in a new store gets a node once an operator vouches for it.
+/// A process waiting for a node in a new store acquires one once an operator vouches for the store.
 #[test]
 fn an_operator_ends_the_wait() {
     let (redis, journals) = (Redis::new(), Journals::new());
@@ -204,11 +204,11 @@ fn an_operator_ends_the_wait() {
     assert_eq!(init(), Ok(true));
     holder.node();
     assert_eq!(holder.text().matches("event waiting").count(), 1);
-    // And not once nodes were leased.
+    // An operator cannot vouch for the store once nodes have been leased.
     assert!(init().unwrap_err().to_string().contains("leased already"));
 }
 
-/// The replication ID is another one then, and nothing is lost.
+/// The replication ID changes at that point, but nothing is lost.
 #[test]
 fn the_first_replica_makes_nobody_wait() {
     let (redis, journals) = (Redis::new(), Journals::new());
@@ -240,14 +240,14 @@ fn two_masters_repeat_and_do_not_with_a_replica_that_confirms() {
             holder
         };
         let mut old = start(&pair.master, more);
-        // Each of the two has its own half.
+        // From here on, each holder has its own master.
         pair.part();
         pair.promote();
         let mark = old.mark();
-        // The other half has no replica that could confirm.
+        // The new master has no replica that could confirm a write.
         let mut new = start(&pair.replica, "");
         if more.is_empty() {
-            // The same node at the same time. No fence can help: the old master is as it was.
+            // Both have the same node at the same time. No fence can help, since the old master is unchanged.
             let deadline = Instant::now() + Duration::from_secs(60);
             while journals.repeated().is_empty() {
                 assert!(Instant::now() < deadline, "no ID is repeated:\n{}\n{}", old.text(), new.text());
@@ -256,9 +256,9 @@ fn two_masters_repeat_and_do_not_with_a_replica_that_confirms() {
             assert!(journals.repeated().into_iter().all(|id| node_of(id) == 5));
             assert_eq!(old.holds(), 0);
         } else {
-            // It issues up to the bound that was confirmed.
+            // The old holder issues IDs up to the bound that was confirmed.
             let (why, _) = old.wait_for(mark, "event store_unreachable");
-            // On a busy machine, the attempt may end before the master's WAIT does.
+            // On a busy machine, the attempt may time out before the master's WAIT returns.
             let says = ["0 of 1 replicas confirmed", "no answer within"];
             assert!(says.iter().any(|says| why.contains(says)), "{why}");
             let (error, after) = old.wait_for(mark, "error ");

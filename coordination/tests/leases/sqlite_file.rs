@@ -1,4 +1,4 @@
-//! What only an SQLite file does: it makes everybody wait for one who writes.
+//! A test for SQLite files only: while one process writes, everyone else waits.
 
 use std::thread::sleep;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What an operator sees and changes, in each store.
+//! An operator's view of each store, and the changes an operator can make.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -32,7 +32,7 @@ fn all(url: &str) {
     counters(url);
 }
 
-/// A process leases a node once, from whatever store: the tests of the others wait.
+/// A process can lease a given node only once, whatever the store, so the other stores' tests wait.
 static NODE_77: Mutex<()> = Mutex::new(());
 
 fn leases(url: &str) {
@@ -45,7 +45,7 @@ fn leases(url: &str) {
     assert!(store.init(&twitter, 0).unwrap());
     assert!(!store.init(&twitter, 0).unwrap());
     assert!(store.init(&layout("sonyflake"), 0).unwrap());
-    // Those whose names begin alike are others.
+    // Namespaces whose names begin the same way are separate.
     assert!(admin(url, "shop2").init(&twitter, 0).unwrap());
     assert!(admin(url, "shop.a").init(&twitter, 0).unwrap());
     let mut spaces = ["twitter", "sonyflake"].map(|name| LeasesOf::Layout(Space::of("shop", &layout(name))));
@@ -53,7 +53,7 @@ fn leases(url: &str) {
     let found: Vec<_> = store.leases().unwrap().into_iter().map(|(of, _)| of).collect();
     assert_eq!(found, spaces);
 
-    // Nobody waits, and the holder is shown.
+    // The process does not have to wait, and the holder is shown.
     let alone = NODE_77.lock().unwrap_or_else(PoisonError::into_inner);
     let ids = polyflake_coordination::open(&Snowflake::builder().lease(&of(url, "shop")).node(77)).unwrap();
     let id = ids.next_id().unwrap();
@@ -72,7 +72,7 @@ fn leases(url: &str) {
     assert!(store.reset(&twitter, 78, true).unwrap_err().to_string().contains("never leased"));
     assert!(store.init(&twitter, 0).unwrap_err().to_string().contains("leased already"));
 
-    // By force, from the store's now plus the lead.
+    // After a forced reset, the node becomes usable at the store's current time plus the lead.
     let from_ms = store.reset(&twitter, 77, true).unwrap();
     let (free, ..) = record(&mut store);
     assert!(free.token.is_empty() && from_ms > now_ms + 29_000, "{free:?} {from_ms} {now_ms}");
@@ -85,9 +85,9 @@ fn leases(url: &str) {
     let (_, now_ms, space) = record(&mut store);
     assert_eq!(space.lead_ms, 35_000);
     assert!(until_ms > now_ms + 30_000, "{until_ms} {now_ms}");
-    // It never comes down.
+    // The fence never moves back.
     assert!(store.fence(&twitter, 0).unwrap() >= until_ms);
-    // What the clocks may differ by is raised as well, and the fence allows for it thrice.
+    // The allowed clock difference is raised as well, and the fence allows for three times that difference.
     let mut coarse = Admin::open(&format!("{}&ttl=40s&clock_difference=10s", of(url, "shop"))).unwrap();
     let until_ms = coarse.fence(&twitter, 0).unwrap();
     let (_, now_ms, space) = record(&mut store);
@@ -105,12 +105,12 @@ fn sequences(url: &str) {
         assert_eq!(of.to_string(), "sequences \"inbox\"");
         (listing.space.as_ref().unwrap().lead_ms, listing.now_ms)
     };
-    // Nobody waits.
+    // The owner does not have to wait.
     let owner = Sequences::open("inbox", &of(url, "inboxes")).unwrap();
     assert_eq!(owner.next_id("alice"), Ok(1));
     assert!(store.init(inbox, 0).unwrap_err().to_string().contains("leased already"));
 
-    // The TTL that the first owner settled is raised for all.
+    // The TTL that the first owner set is raised for all owners.
     let mut longer = Admin::open(&format!("{}&ttl=40s", of(url, "inboxes"))).unwrap();
     let until_ms = longer.fence(inbox, 0).unwrap();
     let (lead_ms, now_ms) = lead_ms(&mut store);
@@ -130,7 +130,7 @@ fn counters(url: &str) {
         assert_eq!(counter.next_id().unwrap(), 1);
         counter.close();
     }
-    // One that is not there is made.
+    // A counter that does not exist is created.
     assert!(store.raise("orders", 500).unwrap());
     assert!(!store.raise("orders", 499).unwrap());
     assert!(store.raise(odd, LAST_NUMBER).unwrap());
@@ -162,7 +162,7 @@ fn of_sqlite() {
     let path = folder.path().join("leases.db");
     all(&format!("sqlite://{}", path.display()));
 
-    // In tables of others, each row is a counter.
+    // In other systems' tables, each row is a counter.
     let file = rusqlite::Connection::open(&path).unwrap();
     file.execute_batch(
         "CREATE TABLE leaf_alloc (biz_tag TEXT, max_id INTEGER, step INTEGER, update_time TEXT);
@@ -187,7 +187,8 @@ fn of_sqlite() {
     assert_eq!(Schema::default(), Schema::Polyflake);
 }
 
-/// A process crashed while it made a counter of two stores. An operator who names one of them would make it a counter of one.
+/// A process crashed while creating a counter on two stores. An operator who names only one of them would turn it into
+/// a counter on one store.
 #[cfg(unix)]
 #[test]
 fn of_one_store_of_several() {
@@ -225,7 +226,7 @@ fn of_one_store_of_several() {
 fn of_redis() {
     let redis = Redis::new();
     all(&redis.url());
-    // More keys than a piece has, and keys of others.
+    // More keys than one reply holds, and other programs' keys.
     for n in 0..30 {
         let keys: Vec<_> =
             (0..100).flat_map(|m| [format!("polyflake:{{shop/{n}.{m}}}"), "x".into()]).collect();

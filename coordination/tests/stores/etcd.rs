@@ -35,7 +35,7 @@ fn tls_with_an_authority_of_its_own() {
     read(&plain).unwrap_err();
 }
 
-/// Asking again does not help.
+/// Trying again would not help.
 #[test]
 fn a_server_that_does_not_speak_tls_is_refused() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -50,7 +50,7 @@ fn a_server_that_does_not_speak_tls_is_refused() {
     other.join().unwrap();
 }
 
-/// Something else than etcd answers, and does not end.
+/// Something other than etcd answers, and its answer never ends.
 #[test]
 fn an_answer_that_is_too_long() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,4 @@
-//! Counters in the tables of Leaf, tinyid and `CosId`, beside what their own servers do.
+//! Counters in the tables of Leaf, tinyid and `CosId`, alongside those systems' own servers.
 
 use std::sync::mpsc;
 use std::thread;
@@ -10,7 +10,7 @@ use polyflake_coordination::{
 
 use super::support::{block, retry};
 
-/// Opens one more client of the same store.
+/// Opens another client for the same store.
 pub(crate) type Open<'a> = &'a (dyn Fn() -> Box<dyn Store> + Sync);
 
 pub(crate) fn only(count: u64) -> Reserve {
@@ -21,7 +21,7 @@ pub(crate) fn rows(store: &mut Box<dyn Store>) -> &mut dyn Rows {
     store.rows().unwrap()
 }
 
-/// Numbers that there must be.
+/// Takes numbers that must be available.
 pub(crate) async fn take(store: &mut Box<dyn Store>, counter: &CounterName, reserve: &Reserve) -> Numbers {
     match retry(store, async |store| rows(store).reserve(counter, reserve).await).await {
         Reserved::Numbers(numbers) => numbers,
@@ -33,12 +33,12 @@ pub(crate) fn listed(numbers: &Numbers) -> Vec<u64> {
     (0..numbers.count).map(|at| numbers.first + at * numbers.stride).collect()
 }
 
-/// Tables without versions pass over them.
+/// Tables without versions ignore the version here.
 fn any(last: u64) -> CounterRecord {
     CounterRecord { last, version: Some(last), place: Place::ONLY }
 }
 
-/// What each call says that needs a row.
+/// Returns the result of each call that needs a row.
 async fn calls(store: &mut Box<dyn Store>, counter: &CounterName) -> [Result<(), StoreError>; 3] {
     let rows = rows(store);
     [
@@ -48,7 +48,7 @@ async fn calls(store: &mut Box<dyn Store>, counter: &CounterName) -> [Result<(),
     ]
 }
 
-/// Each call is refused with this text, and no secret.
+/// Checks that each call is refused with this message, which contains no secret.
 pub(crate) async fn refused(store: &mut Box<dyn Store>, counter: &CounterName, says: &str) {
     for refused in calls(store, counter).await {
         let Err(StoreError::Refused(text)) = refused else { panic!("{refused:?}") };
@@ -56,7 +56,7 @@ pub(crate) async fn refused(store: &mut Box<dyn Store>, counter: &CounterName, s
     }
 }
 
-/// A store that cannot be reached says so with this text, and no secret.
+/// Checks that a store that cannot be reached reports this message, which contains no secret.
 pub(crate) async fn unreachable(store: &mut Box<dyn Store>, counter: &CounterName, says: &str) {
     for failed in calls(store, counter).await {
         let Err(StoreError::Unreachable(text)) = failed else { panic!("{failed:?}") };
@@ -64,10 +64,10 @@ pub(crate) async fn unreachable(store: &mut Box<dyn Store>, counter: &CounterNam
     }
 }
 
-/// Runs one statement: what it returns, which are whole numbers, and how many rows it changed.
+/// Runs one statement. Returns its rows, which contain only integers, and the number of rows it changed.
 pub(crate) type Run = Box<dyn FnMut(&str) -> (Vec<Vec<i64>>, u64)>;
 
-/// On its own thread: two clients cannot wait on the same one.
+/// Runs a client on a separate thread, since two clients cannot wait on the same one.
 pub(crate) fn on_a_thread(connect: impl FnOnce() -> Run + Send + 'static) -> Run {
     let (send, statements) = mpsc::channel::<String>();
     let (answer, answers) = mpsc::channel();
@@ -83,18 +83,18 @@ pub(crate) fn on_a_thread(connect: impl FnOnce() -> Run + Send + 'static) -> Run
     })
 }
 
-/// A database, as their servers use it.
+/// A database, as the other systems' servers use it.
 pub(crate) struct Database<'a> {
-    /// Opens one more connection.
+    /// Opens another connection.
     pub(crate) connect: &'a (dyn Fn() -> Run + Sync),
-    /// Begins a transaction that sees what others committed.
+    /// Begins a transaction that sees changes committed by others.
     pub(crate) begin: &'a str,
-    /// The present, and in seconds of Unix time: their servers know MySQL only.
+    /// The SQL for the current time, and for the same time in Unix seconds, since their servers support only MySQL.
     pub(crate) now: &'a str,
     pub(crate) seconds: &'a str,
 }
 
-/// As in their scripts, without what only MySQL knows.
+/// The tables from the systems' own scripts, without the parts that only MySQL supports.
 pub(crate) const TABLES: [&str; 3] = [
     "CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL DEFAULT '', max_id bigint NOT NULL DEFAULT '1', \
      step int NOT NULL, description varchar(256) DEFAULT NULL, \
@@ -109,7 +109,7 @@ pub(crate) const TABLES: [&str; 3] = [
      last_fetch_time bigint NOT NULL DEFAULT 0, PRIMARY KEY (name))",
 ];
 
-/// As in their scripts.
+/// The tables from the systems' own scripts.
 pub(crate) const TABLES_OF_MYSQL: [&str; 3] = [
     "CREATE TABLE `leaf_alloc` (
       `biz_tag` varchar(128)  NOT NULL DEFAULT '',
@@ -190,7 +190,7 @@ async fn no_row(open: Open<'_>, counter: &CounterName) {
     }
 }
 
-/// All that the store has of a counter without a version.
+/// Everything that the store keeps about a counter without a version.
 fn at(last: u64) -> CounterRecord {
     CounterRecord { last, version: None, place: Place::ONLY }
 }
@@ -199,7 +199,7 @@ async fn leaf(open: Open<'_>, run: &mut Run) {
     let (mut store, orders) = (open(), counter(Schema::Leaf, "orders"));
     run("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10), ('zero', 0, 2)");
     assert_eq!(rows(&mut store).counter(&orders).await, Ok(Some(at(0))));
-    // The row's step, or what is asked for.
+    // The store takes the row's step, or the requested count if that is larger.
     let numbers = take(&mut store, &orders, &only(3)).await;
     assert_eq!((numbers.first, numbers.stride, numbers.count, numbers.version), (1, 1, 10, None));
     let other_place = Reserve { place: Place { index: 1, count: 3 }, ..only(25) };
@@ -212,13 +212,13 @@ async fn leaf(open: Open<'_>, run: &mut Run) {
     assert_eq!(rows(&mut store).put_counter(&orders, &at(36), &at(35)).await, Ok(true));
     let seen = Reserve { seen: 36, ..only(1) };
     assert_eq!(rows(&mut store).reserve(&orders, &seen).await, Ok(Reserved::Found(Some(at(35)))));
-    // Given back once.
+    // Numbers can be given back only once.
     assert_eq!(rows(&mut store).put_counter(&orders, &at(34), &at(20)).await, Ok(false));
     assert_eq!(rows(&mut store).put_counter(&orders, &at(35), &at(20)).await, Ok(true));
     assert_eq!(rows(&mut store).put_counter(&orders, &at(35), &at(20)).await, Ok(false));
     let row = "SELECT max_id, step FROM leaf_alloc WHERE biz_tag = 'orders'";
     assert_eq!(run(row).0, [[21, 10]]);
-    // What Leaf hands out of such a row begins with 0, and numbers start at 1.
+    // Leaf would hand out 0 first from such a row, but Polyflake's numbers start at 1.
     let zero = counter(Schema::Leaf, "zero");
     assert_eq!(rows(&mut store).counter(&zero).await, Ok(Some(at(0))));
     assert_eq!(listed(&take(&mut store, &zero, &only(1)).await), [1, 2]);
@@ -226,7 +226,7 @@ async fn leaf(open: Open<'_>, run: &mut Run) {
     run("UPDATE leaf_alloc SET max_id = 0 WHERE biz_tag = 'zero'");
     assert_eq!(rows(&mut store).put_counter(&zero, &at(0), &at(7)).await, Ok(true));
     assert_eq!(listed(&take(&mut store, &zero, &only(3)).await), [8, 9, 10]);
-    // The end: its segments do not have their upper end.
+    // The end of the numbers: Leaf's segments do not include their upper end.
     run(&format!("UPDATE leaf_alloc SET max_id = {} WHERE biz_tag = 'orders'", LAST_NUMBER - 5));
     let left = Ok(Reserved::Found(Some(at(LAST_NUMBER - 6))));
     assert_eq!(rows(&mut store).reserve(&orders, &only(6)).await, left);
@@ -257,14 +257,14 @@ async fn tinyid(open: Open<'_>, run: &mut Run) {
     assert_eq!(rows(&mut store).counter(&orders).await, Ok(Some(record(35, 8))));
     let seen = Reserve { seen: 36, ..only(1) };
     assert_eq!(rows(&mut store).reserve(&orders, &seen).await, Ok(Reserved::Found(Some(record(35, 8)))));
-    // Compared on the version, as the row has one.
+    // The write compares the version, since the row has one.
     assert_eq!(rows(&mut store).put_counter(&orders, &record(35, 7), &record(28, 9)).await, Ok(false));
     assert_eq!(rows(&mut store).put_counter(&orders, &record(35, 8), &record(28, 9)).await, Ok(true));
     assert_eq!(rows(&mut store).put_counter(&orders, &record(35, 8), &record(1, 10)).await, Ok(false));
     let columns =
         "SELECT max_id, step, delta, remainder, version FROM tiny_id_info WHERE biz_type = 'orders'";
     assert_eq!(run(columns).0, [[28, 10, 3, 1, 9]]);
-    // Where somebody changed the row by hand, its version says nothing.
+    // If someone changed the row by hand, its version proves nothing.
     run("UPDATE tiny_id_info SET max_id = 50000 WHERE biz_type = 'orders'");
     assert_eq!(rows(&mut store).put_counter(&orders, &record(28, 9), &record(1, 10)).await, Ok(false));
     run("UPDATE tiny_id_info SET max_id = 28 WHERE biz_type = 'orders'");
@@ -312,7 +312,7 @@ async fn cosid(open: Open<'_>, run: &mut Run) {
 
 const ROUNDS: usize = 100;
 
-/// Two of their servers and two processes of ours on one row: nothing twice, and nothing left out.
+/// Two of their servers and two of Polyflake's processes use one row. No number is issued twice, and none is left out.
 fn beside_their_servers(open: Open<'_>, database: &Database<'_>, run: &mut Run) {
     run("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('both', 1, 7)");
     run("INSERT INTO tiny_id_info (id, biz_type, begin_id, max_id, step, delta, remainder) \
@@ -360,7 +360,7 @@ fn unsigned(value: i64) -> u64 {
     value.try_into().unwrap()
 }
 
-/// `IDAllocMapper.updateMaxId` and `getLeafAlloc`, and what `SegmentIDGenImpl` hands out then.
+/// `IDAllocMapper.updateMaxId` and `getLeafAlloc`, and the numbers that `SegmentIDGenImpl` then hands out.
 fn leaf_server(run: &mut Run, database: &Database<'_>) -> Vec<u64> {
     run(database.begin);
     run("UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'both'");
@@ -370,7 +370,7 @@ fn leaf_server(run: &mut Run, database: &Database<'_>) -> Vec<u64> {
     (unsigned(max_id - step)..unsigned(max_id)).collect()
 }
 
-/// `DbSegmentIdServiceImpl.getNextSegmentId`, and what `SegmentId` hands out then.
+/// `DbSegmentIdServiceImpl.getNextSegmentId`, and the numbers that `SegmentId` then hands out.
 fn tinyid_server(run: &mut Run, database: &Database<'_>) -> Vec<u64> {
     loop {
         let query =

@@ -1,4 +1,5 @@
-//! Each store against the histories of records, SQL stores against those of rows of others, and what is particular to each.
+//! Tests each store's own features, and runs the histories for records against each store. SQL stores also run the
+//! histories for other systems' rows.
 
 use polyflake_test_support::servers;
 

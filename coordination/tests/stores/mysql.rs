@@ -1,4 +1,4 @@
-//! MariaDB, which Debian has in place of MySQL.
+//! MariaDB, which Debian ships in place of MySQL.
 
 mod records;
 
@@ -81,7 +81,7 @@ fn rows_that_cannot_be_used() {
         let nobody = &mut open(&format!("mysql://a:secret@127.0.0.1:{}/test", free_port()));
         leaf_tinyid_cosid::unreachable(nobody, &orders, "Connection refused").await;
 
-        // A replica that is read-only, for whom it is and for whom it is not.
+        // A read-only replica, with a user that `read_only` restricts and one that it does not.
         server.sql("SET GLOBAL read_only = 1");
         let mut store = open(&url);
         for right in ["GRANT USAGE", "GRANT READ ONLY ADMIN"] {
@@ -94,7 +94,7 @@ fn rows_that_cannot_be_used() {
     });
 }
 
-/// A replica that is read-only would replay the statement, whose condition is false there.
+/// A read-only replica would replay the statement, but the statement's condition is false there.
 #[test]
 fn a_log_of_statements_is_refused() {
     let server = MariaDb::new();
@@ -132,7 +132,7 @@ fn a_log_of_statements_is_refused() {
     });
 }
 
-/// Others on the server may need fewer later.
+/// Other clients of the server may need fewer prepared statements later.
 #[test]
 fn a_server_with_too_many_statements_may_have_fewer_later() {
     let server = MariaDb::new();
@@ -217,7 +217,7 @@ fn an_asynchronous_replica_is_seen_by_who_may() {
     let server = MariaDb::new();
     let mut replica = unprivileged("mariadb-binlog", server.server.folder());
     let socket = format!("--socket={}", server.server.folder().join("socket").display());
-    // It reads what a replica would read.
+    // This client reads the binary log, as a replica would.
     replica.args(["--no-defaults", &socket, "--user=root", "--read-from-remote-server", "--raw"]);
     replica.args(["--stop-never", "--stop-never-slave-server-id=2"]);
     let first = server.sql("SHOW BINARY LOGS");
@@ -228,7 +228,7 @@ fn an_asynchronous_replica_is_seen_by_who_may() {
         assert_eq!(asynchronous_replicas(&mut open(&server.url())).await, 0);
         server.sql("GRANT PROCESS ON *.* TO polyflake@'%'");
         let mut store = open(&server.url());
-        // It connects on its own time.
+        // The client may take a while to connect.
         while asynchronous_replicas(&mut store).await != 1 {
             assert_eq!(replica.try_wait().unwrap(), None);
             thread::sleep(Duration::from_millis(20));

@@ -1,4 +1,4 @@
-//! PostgreSQL, alone, behind PgBouncer, and as primary and standby.
+//! PostgreSQL: on its own, behind PgBouncer, and as a primary and a standby.
 
 mod records;
 
@@ -25,7 +25,7 @@ fn open(url: &str) -> Box<dyn Store> {
     Box::new(PostgresStore::new(url).unwrap())
 }
 
-/// The servers of these tests do not wait for the disk.
+/// These tests' servers do not wait for the disk.
 fn of(url: &str) -> PostgresStore {
     let durability = if url.contains('?') { "&durability=none" } else { "?durability=none" };
     PostgresStore::of(&Address::parse(&format!("{url}{durability}")).unwrap()).unwrap()
@@ -72,7 +72,7 @@ fn theirs(url: &str) -> Run {
 
 const SECONDS: &str = "extract(epoch FROM now())::bigint";
 
-/// Directly, and through a pooler that gives each transaction another connection.
+/// Connects directly, and through a pooler that gives each transaction a different connection.
 #[test]
 fn counters_in_tables_of_others() {
     for is_pooled in [false, true] {
@@ -89,7 +89,7 @@ fn counters_in_tables_of_others() {
     }
 }
 
-/// With one row of Leaf's, which the user may change.
+/// Starts a server with one of Leaf's rows, which the user may change.
 fn with_leaf() -> Postgres {
     let server = Postgres::new();
     server.sql("test", &format!("{}; GRANT ALL ON leaf_alloc TO polyflake", TABLES[0]));
@@ -122,7 +122,7 @@ fn rows_that_cannot_be_used() {
     });
 }
 
-/// In a line of the log.
+/// Checks that opening leases, opening a counter and opening sequences each report the replicas in an event.
 fn whoever_opens_it_is_told_of_replicas(url: &str) {
     let (sender, told) = mpsc::channel();
     set_listener(Some(Box::new(move |event| {
@@ -158,12 +158,12 @@ fn an_asynchronous_replica_is_told() {
         let mut store = open(&primary.url());
         assert_eq!(asynchronous_replicas(&mut store).await, 0);
         let _standby = primary.standby();
-        // It connects on its own time.
+        // The standby may take a while to connect.
         while asynchronous_replicas(&mut store).await != 1 {
             thread::sleep(Duration::from_millis(20));
         }
         whoever_opens_it_is_told_of_replicas(&primary.url());
-        // This role sees that there is a standby, and not how it is; one with rights sees both.
+        // This role sees that there is a standby, but not its state. The superuser sees both.
         primary.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = '*'");
         primary.sql("postgres", "SELECT pg_reload_conf()");
         let state = "SELECT sync_state FROM pg_stat_replication";
@@ -200,7 +200,8 @@ fn what_cannot_work_is_refused() {
     assert!(text.contains("Connection refused") && !text.contains("secret"), "{text}");
 }
 
-/// In the tables of others as well, at the commit of each change; a trigger that is deferred sees it.
+/// This also applies to other systems' tables. A deferred trigger records the setting that applies when each
+/// change commits.
 #[test]
 fn synchronous_commit_is_never_less_than_on() {
     let server = with_leaf();

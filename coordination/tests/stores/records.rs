@@ -1,4 +1,4 @@
-//! What the tests of stores of records share.
+//! Code shared by the tests of records.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub(crate) fn refused<T: std::fmt::Debug>(answer: Result<T, StoreError>) -> Stri
     }
 }
 
-/// Asks as the keeper does, until there is an answer.
+/// Repeats a request, as the keeper does, until there is an answer.
 pub(crate) async fn ask<T>(
     store: &mut dyn Store,
     ask: impl AsyncFnMut(&mut dyn Store) -> Result<T, StoreError>,
@@ -57,7 +57,7 @@ async fn patiently<T>(
     panic!("unreachable for too long");
 }
 
-/// A store that asks until it gets an answer, so that a slow machine fails no test.
+/// A store that repeats each request until it is answered, so that no test fails on a slow machine.
 #[derive(Debug)]
 pub(crate) struct Patient(pub(crate) Box<dyn Store>);
 
@@ -96,20 +96,20 @@ pub(crate) async fn write(store: &mut dyn Store, write: &Write) -> Answer<Outcom
     ask(store, async |store| store.write(write).await).await
 }
 
-/// The record of that name in the space of the namespace `default`.
+/// Returns the record with this name in the space of the namespace `default`.
 pub(crate) async fn read(store: &mut dyn Store, name: &str) -> Option<Record> {
     let read = async |store: &mut dyn Store| store.read(&space("default"), Some(&[name])).await;
     ask(store, read).await.value.pop().map(|(_, record)| record)
 }
 
-/// A host that takes connections and says nothing.
+/// A host that accepts connections but never answers.
 pub(crate) fn silent() -> (TcpListener, u16) {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
     (silent, port)
 }
 
-/// One that is dropped while it is under way takes effect or not; either way it can be repeated.
+/// A write that is dropped while it is in progress may or may not take effect. Either way, it can be repeated.
 pub(crate) fn a_write_that_is_dropped(store: &mut dyn Store, hold: impl Fn(bool)) {
     block(async {
         let (first, second) = (record(11, 1, "{}"), record(12, 2, "{}"));
@@ -124,7 +124,7 @@ pub(crate) fn a_write_that_is_dropped(store: &mut dyn Store, hold: impl Fn(bool)
     });
 }
 
-/// A guard that another client changes between the look and the write.
+/// Another client changes the guard between the read and the write.
 pub(crate) fn a_guard_that_changes_meanwhile(
     store: &mut dyn Store,
     other: &mut dyn Store,
@@ -133,7 +133,7 @@ pub(crate) fn a_guard_that_changes_meanwhile(
     block(async {
         let (first, second, node) = (record(11, 1, "{}"), record(12, 2, "{}"), record(21, 3, "{}"));
         assert_eq!(write(other, &head(None, &first)).await.value, Outcome::Written);
-        // It has a connection from here on.
+        // From here on, the store has a connection.
         assert_eq!(read(store, "17").await, None);
         let guarded = |version, expected, new: &Record| Write {
             name: "17".into(),
@@ -150,7 +150,7 @@ pub(crate) fn a_guard_that_changes_meanwhile(
             asked.await.unwrap()
         };
         assert_eq!(answer.value, Outcome::Found { record: None, guard: Some(second) });
-        // The same where it knows both from what it wrote.
+        // The same applies if the store knows both records from its own writes.
         assert_eq!(write(store, &guarded(12, None, &node)).await.value, Outcome::Written);
         let third = record(13, 3, "{}");
         assert_eq!(write(other, &head(Some(12), &third)).await.value, Outcome::Written);
@@ -159,8 +159,8 @@ pub(crate) fn a_guard_that_changes_meanwhile(
     });
 }
 
-/// A server that keeps its connections and does not answer: the keeper ends the call, and the next one works. What was sent may still
-/// take effect.
+/// A server keeps its connections open but does not answer. The keeper cancels the call, and the next call succeeds.
+/// The cancelled request may still take effect.
 pub(crate) fn paused(store: &mut dyn Store, server: &Server) {
     block(async {
         assert_eq!(write(store, &head(None, &record(11, 11, "{}"))).await.value, Outcome::Written);
@@ -193,7 +193,7 @@ pub(crate) fn killed(store: &mut dyn Store, server: &mut Server) {
             } else {
                 server.stop();
             }
-            // One of its processes may still answer.
+            // One of the server's processes may still answer.
             while store.read(&space("default"), None).await.is_ok() {}
             for _ in 0..2 {
                 let answer = store.read(&space("default"), None).await;
@@ -210,7 +210,7 @@ pub(crate) fn killed(store: &mut dyn Store, server: &mut Server) {
     });
 }
 
-/// One answer, on a new connection.
+/// Reads once, on a new connection.
 pub(crate) fn look(mut store: impl Store) -> Result<Answer<Named>, StoreError> {
     block(store.read(&space("default"), None))
 }

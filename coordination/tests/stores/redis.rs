@@ -63,7 +63,7 @@ fn a_replica_is_refused_and_has_another_incarnation_once_promoted() {
         assert_eq!(now.value, [("head".to_owned(), first)]);
         assert!(!promoted.has_kept_all(&before.incarnation, &now.incarnation), "{before:?} {now:?}");
 
-        // A master that became a replica under a holder: a failover first, then refused.
+        // The holder's master becomes a replica. This is reported as a failover at first, and is then refused.
         master.cli(&["REPLICAOF", "127.0.0.1", &replica.port().to_string()]);
         let asked = store.read(&space("default"), None).await;
         assert!(matches!(asked, Err(StoreError::Unreachable(_))), "{asked:?}");
@@ -114,7 +114,7 @@ fn heard_of(sentinel: &Sentinel, replica: &Redis) {
 fn passwords_and_rights() {
     let redis = Redis::new();
     let (port, password) = (redis.port(), "hunter2-of-polyflake");
-    // A user for leases: without CONFIG, as managed services have it.
+    // A user for leases, without CONFIG, as on managed services.
     redis.cli(&[
         "ACL",
         "SETUSER",

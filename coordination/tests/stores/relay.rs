@@ -1,27 +1,27 @@
-//! A relay to a server, which holds or loses what comes back, and keeps what was sent.
+//! A relay to a server. It can hold back or lose answers, and records the first bytes that clients send.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-/// What is kept of an answer that stalls.
+/// The number of bytes withheld from the end of an answer that stalls.
 const END: usize = 20;
 
 #[derive(Default)]
 struct State {
-    /// What is sent is passed on, and its answer is lost with the connection, once it has this in it.
+    /// A request that contains these bytes is passed on, but its answer is lost along with the connection.
     mark: Option<Vec<u8>>,
     is_held: bool,
-    /// Answers of more bytes come without their end, and nothing comes after them.
+    /// Answers with more bytes than this arrive truncated, and nothing arrives after them.
     longest: Option<usize>,
-    /// How many connections there are.
+    /// The number of open connections.
     open: usize,
-    /// What each connection began with.
+    /// The first bytes sent on each connection.
     begun: Vec<Vec<u8>>,
 }
 
-/// It passes connections on to a port of this host. Its threads end with their connections.
+/// Forwards connections to a port on this host. Its threads exit when their connections close.
 #[derive(Clone)]
 pub(crate) struct Relay {
     port: u16,
@@ -52,33 +52,33 @@ impl Relay {
         self.port
     }
 
-    /// The answer to the next that is sent with this in it is lost.
+    /// Loses the answer to the next request that contains `mark`.
     pub(crate) fn lose_the_answer_to(&self, mark: &str) {
         self.state.0.lock().unwrap().mark = Some(mark.into());
     }
 
-    /// Whether one was lost, or none was to be.
+    /// Returns true if no answer is left to lose.
     pub(crate) fn has_lost(&self) -> bool {
         self.state.0.lock().unwrap().mark.is_none()
     }
 
-    /// Holds what comes back, or lets it go.
+    /// Holds back answers, or lets them through.
     pub(crate) fn hold(&self, is_held: bool) {
         self.state.0.lock().unwrap().is_held = is_held;
         self.state.1.notify_all();
     }
 
-    /// Longer answers come without their end from now on, as where large packets are lost.
+    /// From now on, longer answers arrive truncated, as when large packets are lost.
     pub(crate) fn stall(&self, longest: Option<usize>) {
         self.state.0.lock().unwrap().longest = longest;
     }
 
-    /// How many connections clients have open.
+    /// Returns the number of connections that clients have open.
     pub(crate) fn open(&self) -> usize {
         self.state.0.lock().unwrap().open
     }
 
-    /// The first bytes of each connection.
+    /// Returns the first bytes sent on each connection.
     pub(crate) fn begun(&self) -> Vec<Vec<u8>> {
         self.state.0.lock().unwrap().begun.clone()
     }

@@ -82,7 +82,7 @@ fn rows_that_cannot_be_used_are_refused() {
         let text = format!("{}: the database is locked", path.display());
         let locked = leaf_tinyid_cosid::rows(&mut store).reserve(&orders, &leaf_tinyid_cosid::only(1)).await;
         assert_eq!(locked, Err(StoreError::Unreachable(text)));
-        // Readers are not kept away.
+        // Readers are not locked out.
         assert_eq!(leaf_tinyid_cosid::rows(&mut store).counter(&orders).await.unwrap().unwrap().last, 0);
         other.execute_batch("ROLLBACK").unwrap();
         assert_eq!(leaf_tinyid_cosid::take(&mut store, &orders, &leaf_tinyid_cosid::only(1)).await.first, 1);
@@ -96,7 +96,7 @@ fn the_file_is_private_and_reads_well() {
     let new = record(11, 500, "{\"label\":\"host-1\"}");
     block(write(&mut SqliteStore::new(path.clone()), &head(None, &new)));
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    // Each call closes its connection, so no log is left.
+    // Each call closes its connection, so no log file is left behind.
     let left: Vec<_> = fs::read_dir(fresh.folder.path()).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
     let shown: (String, String, i64, String) = Connection::open(&path)
@@ -125,7 +125,7 @@ fn files_that_cannot_be_used_are_refused() {
     }
 }
 
-/// File modes do not bind root, but a thread of it that reaches for files as another user.
+/// File modes do not bind root, but they do bind one of root's threads that accesses files as another user.
 #[test]
 fn a_file_that_was_read_only_for_a_while() {
     let folder = folder();
@@ -134,7 +134,7 @@ fn a_file_that_was_read_only_for_a_while() {
     let ours = || {
         #[cfg(target_os = "linux")]
         if rustix::process::geteuid().is_root() {
-            // SAFETY: it is about this thread alone, which ends.
+            // SAFETY: this affects only the current thread, which exits.
             #[allow(unsafe_code)]
             let _ = unsafe { libc::setfsuid(super::servers::NOBODY) };
         }
@@ -162,7 +162,7 @@ fn run(command: &str, arguments: &[&Path]) -> bool {
     Command::new(command).args(arguments).status().is_ok_and(|it| it.success())
 }
 
-/// Where there is no room for SQLite's shared memory beside the file, it speaks of I/O.
+/// If there is no room for SQLite's shared memory next to the file, SQLite reports an I/O error.
 #[test]
 fn a_full_disk_is_named() {
     let fresh = Fresh::new();
@@ -200,7 +200,7 @@ fn a_full_disk_is_named() {
     }
 }
 
-/// Of a counter, one name gave 232 numbers of 1,200 that the other had given.
+/// With two names for one file, a counter once issued 232 of 1,200 numbers under both names.
 #[test]
 fn a_file_of_two_names_is_refused() {
     let fresh = Fresh::new();
@@ -218,7 +218,7 @@ fn a_file_of_two_names_is_refused() {
         refused(path, "hard link");
     }
     fs::remove_file(&linked).unwrap();
-    // SQLite goes by where such a link leads.
+    // SQLite follows such a link to its target.
     std::os::unix::fs::symlink(fresh.path(), &linked).unwrap();
     look(SqliteStore::new(linked)).unwrap();
     let mounted = other.join("mounted.db");

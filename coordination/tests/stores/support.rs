@@ -1,4 +1,4 @@
-//! What the tests of all stores share.
+//! Code shared by the tests of all stores.
 
 use std::thread;
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use polyflake_coordination::StoreError;
 use polyflake_coordination::records::Store;
 
-/// Runs a call, as the keeper's thread does.
+/// Runs a future to completion, as the keeper's thread does.
 pub(crate) fn block<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// As the keeper: a store that is busy is asked again.
+/// Repeats a call while the store is busy, as the keeper does.
 pub(crate) async fn retry<T>(
     store: &mut Box<dyn Store>,
     mut call: impl AsyncFnMut(&mut Box<dyn Store>) -> Result<T, StoreError>,
@@ -29,7 +29,7 @@ pub(crate) async fn retry<T>(
     panic!("unreachable for too long");
 }
 
-/// Tries until it works: a server takes a new configuration in its own time.
+/// Repeats a call until it succeeds, since a server may take a while to apply a new configuration.
 pub(crate) fn until<T>(mut call: impl FnMut() -> Result<T, StoreError>) -> T {
     for _ in 0..200 {
         if let Ok(value) = call() {
@@ -40,9 +40,9 @@ pub(crate) fn until<T>(mut call: impl FnMut() -> Result<T, StoreError>) -> T {
     call().unwrap()
 }
 
-/// How many the server shows at present.
+/// Returns the number of asynchronous replicas that the server currently reports.
 pub(crate) async fn asynchronous_replicas(store: &mut Box<dyn Store>) -> u64 {
-    // It looks when it connects.
+    // The client checks this when it connects.
     store.disconnect();
     super::records::read(&mut **store, "head").await;
     store.facts().asynchronous_replicas

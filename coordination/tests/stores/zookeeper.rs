@@ -32,19 +32,19 @@ fn a_server_that_does_not_answer() {
 
 #[test]
 fn an_idle_session_is_left() {
-    // Sessions of at most a second, of which nothing is seen.
+    // Sessions last for at most a second, which callers must not notice.
     let zookeeper = Zookeeper::with(&["minSessionTimeout=1000", "maxSessionTimeout=1000"]);
     let mut store = open(&zookeeper.url()).unwrap();
     block(async {
         assert_eq!(write(&mut store, &head(None, &record(11, 1, "{}"))).await.value, Outcome::Written);
-        // The server ends the session after a second without a request.
+        // The server expires the session after a second without a request.
         tokio::time::sleep(Duration::from_secs(5)).await;
         let next = head(Some(11), &record(12, 2, "{}"));
         assert_eq!(store.write(&next).await.unwrap().value, Outcome::Written);
     });
 }
 
-/// A session that is left keeps its place on the server for 40 s.
+/// A session that is abandoned remains on the server for 40 s.
 #[test]
 fn a_session_is_closed() {
     let zookeeper = Zookeeper::with(&["4lw.commands.whitelist=srvr,mntr"]);
@@ -63,7 +63,7 @@ fn a_session_is_closed() {
     }
 }
 
-/// A server that ends a connection, and one that speaks something else.
+/// One server closes the connection, and another speaks a different protocol.
 #[test]
 fn others_than_zookeeper() {
     for (said, part) in
@@ -98,12 +98,12 @@ fn an_ensemble_that_loses_its_leader() {
         Zookeeper::wait_for_a_leader(&others);
         assert_eq!(read(&mut store, "head").await, Some(all_of(11)));
         assert_eq!(write(&mut store, &head(Some(11), &all_of(12))).await.value, Outcome::Written);
-        // One of three is no majority.
+        // One server out of three is not a majority.
         let follower = (leader + 1) % 3;
         all[follower].server.kill();
         let mut alone = open(&format!("zookeeper://{}", hosts[(leader + 2) % 3])).unwrap();
         let error = loop {
-            // It notices in its own time.
+            // The server may take a while to notice.
             match alone.read(&space("default"), None).await {
                 Ok(_) => alone.disconnect(),
                 Err(error) => break error,

@@ -1,14 +1,34 @@
-//! An authority of the tests' own, and what it signed.
+//! The tests' own certificate authority, and the certificates it has signed.
 
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use super::{give, run, unprivileged, write};
 
-/// Makes `authority.pem`, and `server` and `client` (`.pem` and `.key`). The server's name is `localhost`, the client's
-/// `polyflake`. `other.pem` is an authority that signed nothing.
+/// Writes `authority.pem`, and `server` and `client` (`.pem` and `.key`). The server's name is `localhost`, and the
+/// client's is `polyflake`. `other.pem` is an authority that has signed nothing. Each process generates these files
+/// only once.
 pub fn make(folder: &Path) {
+    static MADE: OnceLock<Vec<(OsString, Vec<u8>)>> = OnceLock::new();
+    let made = MADE.get_or_init(|| {
+        let made = super::folder();
+        make_others(made.path());
+        let all = fs::read_dir(made.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        all.map(|name| (name.clone(), fs::read(made.path().join(&name)).unwrap())).collect()
+    });
+    for (name, content) in made {
+        let path = folder.join(name);
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        give(&path);
+    }
+}
+
+/// Generates the same files, signed by a new authority each time.
+pub fn make_others(folder: &Path) {
     for authority in ["authority", "other"] {
         let (key, certificate) = (format!("{authority}.key"), format!("{authority}.pem"));
         let subject = format!("/CN=Polyflake test {authority}");
@@ -21,7 +41,7 @@ pub fn make(folder: &Path) {
         let (key, certificate) = (format!("{name}.key"), format!("{name}.pem"));
         run(key_command(folder, &key, "request", subject));
         if name == "client" {
-            // mysql_async 0.36 takes only the older form, and RSA.
+            // mysql_async 0.36 accepts only RSA keys in the older format.
             let mut key = unprivileged("openssl", folder);
             key.args(["genrsa", "-traditional", "-out", "client.key", "2048"]);
             run(key);
@@ -33,9 +53,6 @@ pub fn make(folder: &Path) {
         sign.args(["x509", "-req", "-in", "request", "-CA", "authority.pem", "-CAkey", "authority.key"]);
         sign.args(["-CAcreateserial", "-days", "3650", "-extfile", "names", "-out", &certificate]);
         run(sign);
-        let path = folder.join(key);
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        give(&path);
     }
 }
 

@@ -1,4 +1,4 @@
-//! etcd, of one server.
+//! etcd, with a single member.
 
 use super::{Server, folder, free_port, run, unprivileged};
 
@@ -27,7 +27,7 @@ impl Etcd {
             "--initial-cluster-token", &token,
         ];
         command.extend(options);
-        // It is healthy once it has a leader, and says so to anyone.
+        // The server is healthy once it has a leader, and reports that to any client.
         let url = format!("{client}/health");
         let mut ready = vec!["curl", "-sSfk", &url];
         for pair in options.chunks(2) {

@@ -11,8 +11,8 @@ pub struct MariaDb {
 }
 
 impl MariaDb {
-    /// A server with the database `test`, in which `polyflake` may do anything, and
-    /// with the certificates of `certificates`.
+    /// Starts a server with a database `test`, in which `polyflake` may do anything, and with the certificates from
+    /// `certificates`.
     pub fn new() -> Self {
         Self::with(&[])
     }
@@ -38,7 +38,7 @@ impl MariaDb {
         let ready = ["mariadb-admin", "--no-defaults", &socket, "--user=root", "status"];
         let server = Server::start(path, port, &command, &ready);
         let maria = Self { server, _folder: folder };
-        // A node of a cluster may have them from another.
+        // A cluster node may already have received these from another node.
         maria.sql(
             "SET wsrep_on = OFF; CREATE DATABASE IF NOT EXISTS test; CREATE USER IF NOT EXISTS polyflake@'%' IDENTIFIED BY 'secret-of-polyflake'; \
              GRANT ALL ON test.* TO polyflake@'%'",
@@ -46,8 +46,8 @@ impl MariaDb {
         maria
     }
 
-    /// Two nodes of a Galera cluster.
-    // Each of the test programs that include this uses a part.
+    /// Starts two nodes of a Galera cluster.
+    // Each test program that includes this module uses only part of it.
     #[allow(dead_code)]
     pub fn cluster() -> [Self; 2] {
         let group = format!("127.0.0.1:{}", free_port());
@@ -89,7 +89,7 @@ impl MariaDb {
         format!("mysql://polyflake:secret-of-polyflake@127.0.0.1:{}/test", self.server.port())
     }
 
-    /// As root, through the socket in the folder.
+    /// Runs a statement as root, through the socket in the folder.
     pub fn sql(&self, statement: &str) -> String {
         let mut mariadb = unprivileged("mariadb", self.server.folder());
         let socket = format!("--socket={}", self.server.folder().join("socket").display());

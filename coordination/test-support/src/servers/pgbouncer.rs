@@ -8,8 +8,13 @@ pub struct PgBouncer {
 }
 
 impl PgBouncer {
-    /// In front of a server's database `test`, with two connections to it.
+    /// Starts PgBouncer in front of a server's database `test`, with two connections to it.
     pub fn new(of: u16) -> Self {
+        Self::with(of, 2)
+    }
+
+    /// Starts PgBouncer in front of a server's database `test`, with the given number of connections to it.
+    pub fn with(of: u16, connections: usize) -> Self {
         let folder = folder();
         let port = free_port();
         let text = format!(
@@ -22,7 +27,7 @@ impl PgBouncer {
              auth_type = plain\n\
              auth_file = users\n\
              pool_mode = transaction\n\
-             default_pool_size = 2\n\
+             default_pool_size = {connections}\n\
              max_client_conn = 100\n"
         );
         write(&folder.path().join("users"), "\"polyflake\" \"secret-of-polyflake\"\n");
@@ -34,6 +39,17 @@ impl PgBouncer {
 
     pub fn url(&self) -> String {
         url(self.server.port())
+    }
+
+    /// Returns the number of connected clients.
+    pub fn clients(&self) -> usize {
+        let (port, established) = (format!(":{:04X}", self.server.port()), "01");
+        let connections = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        let is_client = |line: &&str| {
+            let words: Vec<_> = line.split_whitespace().collect();
+            words[1].ends_with(&port) && words[3] == established
+        };
+        connections.lines().filter(is_client).count()
     }
 }
 

@@ -13,7 +13,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// A server with the database `test`, whose owner is `polyflake`, and passwords asked for.
+    /// Starts a server that asks for passwords, with a database `test` owned by `polyflake`.
     pub fn new() -> Self {
         Self::with(&[])
     }
@@ -38,7 +38,7 @@ impl Postgres {
         postgres
     }
 
-    /// A standby of this server, in a folder below this one's.
+    /// Starts a standby of this server, in a subfolder of its folder.
     pub fn standby(&self) -> Self {
         let path = self.server.folder().join("standby");
         fs::create_dir(&path).unwrap();
@@ -52,7 +52,8 @@ impl Postgres {
         Self { server: serve(&path, free_port(), &[]), _folder: None }
     }
 
-    /// From now on only TLS, with the certificates of `certificates`; with a client's or a password.
+    /// From now on, accepts only TLS connections, with the certificates from `certificates`. Clients authenticate with
+    /// a certificate or with a password.
     pub fn only_tls(&self, of_client: bool) {
         let folder = self.server.folder();
         certificates::make(folder);
@@ -79,7 +80,7 @@ impl Postgres {
         format!("postgres://polyflake:secret-of-polyflake@127.0.0.1:{}/test", self.server.port())
     }
 
-    /// As the superuser, through the socket in the folder.
+    /// Runs a statement as the superuser, through the socket in the folder.
     pub fn sql(&self, database: &str, statement: &str) -> String {
         let mut psql = unprivileged(&program("psql"), self.server.folder());
         let port = self.server.port().to_string();
@@ -104,7 +105,8 @@ fn serve(path: &Path, port: u16, options: &[&str]) -> Server {
     Server::start(path, port, &command, &ready).ends_on(Signal::INT)
 }
 
-/// Debian keeps those of each version apart, and only some in the path.
+/// Returns the path of one of PostgreSQL's programs. Debian keeps each version's programs in a separate folder, and has
+/// only some of them in the `PATH`.
 fn program(name: &str) -> String {
     let versions = fs::read_dir("/usr/lib/postgresql").expect("PostgreSQL is installed");
     let found = versions.map(|version| version.unwrap().path().join("bin").join(name));

@@ -1,4 +1,4 @@
-//! Redis, alone, as a replica, as a Cluster of one, and Sentinels.
+//! Redis: a single server, a replica, a Cluster, or a Sentinel.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// One that keeps what it acknowledges.
+    /// Starts a server that keeps every write it acknowledges.
     pub fn new() -> Self {
         Self::with(&["--appendonly", "yes"])
     }
@@ -23,7 +23,7 @@ impl Redis {
             vec!["redis-server", "--port", &*number, "--bind", "127.0.0.1", "--save", "", "--dir"];
         let path = folder.path().display().to_string();
         command.push(&path);
-        // Else a write that was acknowledged may be lost when it is killed.
+        // Without this, an acknowledged write may be lost when the server is killed.
         command.extend(["--appendfsync", "always"]);
         command.extend(["--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"]);
         command.extend(options);
@@ -32,7 +32,7 @@ impl Redis {
         Self { server, folder }
     }
 
-    /// One that has all, and that the master counts.
+    /// Starts a replica, and waits until it has all of the master's data and the master lists it as online.
     pub fn replica_of(master: &Self) -> Self {
         let port = master.port().to_string();
         let replica = Self::with(&["--appendonly", "yes", "--replicaof", "127.0.0.1", &port]);
@@ -41,9 +41,10 @@ impl Redis {
         replica
     }
 
-    /// A Cluster of this many servers, each with its part of the slots.
+    /// Starts a Cluster of `count` servers, each with its share of the slots.
     pub fn cluster(count: u16) -> Vec<Self> {
-        // The bus: 10000 above the other port, where nothing is said, the system may have given a port to a connection.
+        // The ports for the cluster bus. By default, a bus port is 10000 above the server's port, and the system may
+        // have given that port to a connection.
         let buses: Vec<_> = (0..count).map(|_| free_port().to_string()).collect();
         let one = |bus: &String| {
             let cluster =
@@ -84,7 +85,7 @@ impl Redis {
         run(cli)
     }
 
-    /// Waits for a text in `INFO replication`.
+    /// Waits until the output of `INFO replication` contains `text`.
     pub fn wait_for(&self, text: &str) {
         let deadline = Instant::now() + Duration::from_secs(60);
         while !self.cli(&["INFO", "replication"]).contains(text) {
@@ -94,7 +95,7 @@ impl Redis {
     }
 }
 
-/// A Sentinel that watches a master by the name `mymaster`.
+/// A Sentinel that watches a master under the name `mymaster`.
 pub struct Sentinel {
     pub server: Server,
     _folder: tempfile::TempDir,

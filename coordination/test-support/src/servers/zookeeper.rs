@@ -1,4 +1,4 @@
-//! ZooKeeper, alone or as an ensemble.
+//! ZooKeeper: a single server or an ensemble.
 
 use std::fs::{self, File};
 use std::thread::sleep;
@@ -8,7 +8,7 @@ use super::{Server, folder, free_port, give, run, unprivileged, write};
 
 const CLASSES: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar";
 
-/// For a start in little time and memory.
+/// Options for starting quickly and with little memory.
 const JAVA: [&str; 6] = [
     "-Xmx128m",
     "-XX:+UseSerialGC",
@@ -28,16 +28,17 @@ impl Zookeeper {
         Self::with(&[])
     }
 
-    /// With more lines of its configuration.
+    /// Starts a server with these additional lines in its configuration.
     pub fn with(lines: &[&str]) -> Self {
         let port = free_port();
-        // It says its mode once it answers requests. Asked too early, it may say nothing and keep the connection.
+        // The server reports its mode once it answers requests. If asked too early, it may say nothing and keep the
+        // connection open.
         let ready = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; echo srvr >&3; grep -q ^Mode <&3");
         Self::start(port, 1, lines, &ready)
     }
 
-    /// Three. The first comes to the others' ports as `path` says, and does not lead: they have
-    /// greater numbers.
+    /// Starts three servers. The first connects to the others through the ports that `path` returns, and does not lead,
+    /// since the others have higher IDs.
     pub fn ensemble(path: impl Fn(u16) -> u16) -> Vec<Self> {
         let ports: Vec<_> = (1..=3).map(|id| (id, free_port(), free_port(), free_port())).collect();
         let start = |(id, port, _, _): &(u8, u16, u16, u16)| {
@@ -70,7 +71,7 @@ impl Zookeeper {
         give(&data);
         write(&data.join("myid"), &id.to_string());
         let configuration = folder.path().join("zoo.cfg");
-        // What the kernel has is there after the process is killed.
+        // There is no need to force data to disk: data in the kernel survives when the process is killed.
         write(
             &configuration,
             &format!(
@@ -96,7 +97,7 @@ impl Zookeeper {
         format!("zookeeper://127.0.0.1:{}", self.port())
     }
 
-    /// Runs commands of `zkCli.sh`, and returns what they print to standard output.
+    /// Runs `zkCli.sh` commands, and returns what they print to standard output.
     pub fn cli(&self, commands: &[&str]) -> String {
         let input = self.folder.path().join("commands");
         write(&input, &(commands.join("\n") + "\n"));
@@ -104,14 +105,14 @@ impl Zookeeper {
         cli.args(JAVA).args(["org.apache.zookeeper.ZooKeeperMain", "-waitforconnection", "-server"]);
         cli.arg(format!("127.0.0.1:{}", self.port())).stdin(File::open(input).unwrap());
         let output = run(cli);
-        // Another thread prints the connection's events, perhaps amid the output.
+        // Another thread prints the connection's events, perhaps in the middle of the output.
         let is_output =
             |line: &&str| !line.is_empty() && *line != "WATCHER::" && !line.starts_with("WatchedEvent ");
         let lines = output.lines().skip_while(|it| *it != "JLine support is disabled").skip(1);
         lines.filter(is_output).collect::<Vec<_>>().join("\n")
     }
 
-    /// How many sessions it has. Its configuration allows `mntr`.
+    /// Returns the number of sessions on the server. Its configuration must allow `mntr`.
     #[allow(dead_code, reason = "one of the tests that have this module uses it")]
     pub fn sessions(&self) -> usize {
         let script = format!(
@@ -126,12 +127,12 @@ impl Zookeeper {
         output.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
 
-    /// Whether it leads an ensemble.
+    /// Returns true if the server leads an ensemble.
     pub fn is_leader(&self) -> bool {
         self.mode().is_some_and(|it| it.contains("leader"))
     }
 
-    /// `Mode: leader`, once it answers requests.
+    /// Returns the server's mode, such as `Mode: leader`, once it answers requests.
     fn mode(&self) -> Option<String> {
         let script = format!("exec 3<>/dev/tcp/127.0.0.1/{}; echo srvr >&3; grep ^Mode <&3", self.port());
         let mut command = unprivileged("timeout", self.folder.path());

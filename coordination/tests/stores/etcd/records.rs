@@ -12,7 +12,7 @@ use crate::servers::etcd::Etcd;
 use crate::servers::free_port;
 use crate::support::block;
 
-/// Fails at once if the server does not answer.
+/// Opens a store that fails at once if the server does not answer.
 fn impatient(url: &str) -> Box<dyn Store> {
     Box::new(EtcdStore::new(&Address::parse(url).unwrap()).unwrap())
 }
@@ -69,7 +69,7 @@ fn it_reads_well_and_what_is_no_record_is_refused() {
             }
             assert_eq!(etcd.ctl(&["get", "--print-value-only", key]), broken);
         }
-        // It compares what it remembers, but never answers with it.
+        // The store compares the value it remembers, but never returns it as an answer.
         etcd.ctl(&["put", key, "9 41 {\"skip\":\"0\"}"]);
         assert_eq!(store.add(&add).await.unwrap().value, Added::To(42));
         etcd.ctl(&["del", key]);
@@ -84,7 +84,7 @@ fn groups_are_listed_in_pages() {
     block(async {
         let mut store = open(&etcd.url());
         let group = |name: &str| Group { name: name.into(), ..space("default") };
-        // More records than a page has; and as many groups.
+        // More records than a page holds, and just as many groups.
         for node in 0..1_100 {
             let write = Write {
                 group: group("many"),
@@ -103,7 +103,7 @@ fn groups_are_listed_in_pages() {
             };
             ask(&mut *store, async |store| store.write(&write).await).await;
         }
-        // Others' keys are none of ours.
+        // Other programs' keys are ignored.
         for key in ["space/stray", "space/%zz/head", "spaces/x/head", "spac/x/head"] {
             etcd.ctl(&["put", &format!("polyflake/default/{key}"), "?"]);
         }
@@ -141,7 +141,7 @@ fn what_the_former_version_made_is_refused() {
             assert_eq!(store.read(&group, None).await.unwrap().value, []);
             etcd.ctl(&["del", &key]);
             assert_eq!(store.write(&write).await.unwrap().value, Outcome::Written);
-            // It is looked for where a record is made.
+            // The store looks for the former version's key only when it creates a record.
             etcd.ctl(&["put", &key, "{}"]);
             assert_eq!(store.write(&write).await.unwrap().value, Outcome::Written);
         }
@@ -175,7 +175,7 @@ fn who_answered_and_when() {
         assert_eq!(elsewhere.incarnation, cluster(&other));
         assert!(!store.has_kept_all(&answers[0].incarnation, &elsewhere.incarnation));
 
-        // A restart keeps everything, and it stays the same store.
+        // Everything survives a restart, and the store is still recognized as the same one.
         one.server.kill();
         assert!(matches!(store.write(&head(Some(11), &new)).await, Err(StoreError::Unreachable(_))));
         one.server.start_again();
@@ -201,7 +201,7 @@ fn a_silent_host_before_one_that_answers() {
             assert_eq!(write(&mut *store, &head(expected, &new)).await.value, Outcome::Written);
             store.disconnect();
         }
-        // Each host is named, with what it said.
+        // The error names each host, with its answer.
         let mut store = impatient(&format!("etcd://127.0.0.1:{quiet},127.0.0.1:{none}?ttl=3s"));
         let Err(StoreError::Unreachable(said)) = store.read(&space("default"), None).await else { panic!() };
         assert!(
@@ -211,18 +211,18 @@ fn a_silent_host_before_one_that_answers() {
     });
 }
 
-/// Of three members only one is left: it has no leader, and answers nobody.
+/// A member without a majority has no leader, and answers no requests.
 #[test]
 fn a_member_without_a_leader() {
     let etcd = Etcd::new();
-    // A second member is added and never starts, so that the first has no majority any more.
+    // A second member is added and never starts, so the first no longer has a majority.
     block(async {
         let mut store = impatient(&etcd.url());
         assert_eq!(write(&mut *store, &head(None, &record(11, 1, "{}"))).await.value, Outcome::Written);
         etcd.ctl(&["member", "add", "two", &format!("--peer-urls=http://127.0.0.1:{}", free_port())]);
         let other = Etcd::new();
         let both = format!("etcd://127.0.0.1:{},127.0.0.1:{}", etcd.port(), other.port());
-        // The other answers in its stead.
+        // The other server answers instead.
         let mut store = impatient(&both);
         assert_eq!(read(&mut *store, "head").await, None);
         let mut alone = impatient(&format!("{}?ttl=3s", etcd.url()));
@@ -251,7 +251,7 @@ fn a_write_whose_answer_is_lost() {
             assert_eq!(read(&mut *other, "head").await.as_ref(), Some(&new));
             there = Some(new);
         }
-        // Where another one came after it, that stays.
+        // If another write followed, that one stands.
         let (lost, after) = (head(Some(13), &record(14, 9, "{}")), record(15, 10, "{}"));
         relay.lose_the_answer_to("request_put");
         store.write(&lost).await.unwrap_err();
@@ -273,7 +273,7 @@ fn a_write_that_is_dropped() {
 fn users_and_rights() {
     let etcd = Etcd::with("http", &["--auth-token-ttl", "2"]);
     let (port, secret) = (etcd.port(), "secret-of-polyflake");
-    // A user where none is asked for.
+    // A user name is accepted even if the server does not ask for one.
     look(EtcdStore::new(&Address::parse(&format!("etcd://ids:{secret}@127.0.0.1:{port}")).unwrap()).unwrap())
         .unwrap();
     for command in [
@@ -305,7 +305,7 @@ fn users_and_rights() {
                 assert!(!said.contains("of-another"), "{said}");
             }
         }
-        // The token has ended by then.
+        // The token has expired by then.
         tokio::time::sleep(Duration::from_secs(6)).await;
         assert_eq!(read(&mut *store, "head").await, Some(first));
     });

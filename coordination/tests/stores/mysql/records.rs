@@ -30,7 +30,7 @@ fn write(name: &str, expected: Option<u64>, version: u64) -> Write {
     Write { group: group(), name: name.into(), expected, guard: None, new: record(version) }
 }
 
-/// On a new connection: one lives as long as its runtime.
+/// Reads on a new connection, since a connection cannot outlive its runtime.
 fn read(store: &mut dyn Store) -> Result<Answer<Named>, StoreError> {
     store.disconnect();
     block(async { store.read(&group(), None).await })
@@ -50,7 +50,7 @@ fn refused<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
 #[test]
 fn it_does_what_a_store_must() {
     let server = MariaDb::new();
-    // None of these may matter.
+    // These settings must not make a difference.
     server.sql("SET GLOBAL time_zone = '+05:30', sql_mode = '', tx_isolation = 'READ-UNCOMMITTED'");
     server.sql("ALTER DATABASE test CHARACTER SET latin1 COLLATE latin1_swedish_ci");
     conformance(&|| open(&server.url()));
@@ -59,7 +59,7 @@ fn it_does_what_a_store_must() {
     assert_eq!(server.sql(comment), "Polyflake: leases of nodes, counters and sequences");
 }
 
-/// A change of the guard that began before a write under it, and ends after it began.
+/// A change to the guard begins before a write under that guard, and commits after the write has begun.
 #[test]
 fn a_guard_that_is_being_changed_is_waited_for() {
     let server = MariaDb::new();
@@ -84,7 +84,7 @@ fn a_guard_that_is_being_changed_is_waited_for() {
             let first = store.write(&node).await;
             other = committing.await.unwrap();
             let found = match first {
-                // It was committed too late for the lock's second.
+                // The commit came after the one-second wait for the lock.
                 Err(StoreError::Unreachable(_)) => store.write(&node).await,
                 found => found,
             };
@@ -96,7 +96,7 @@ fn a_guard_that_is_being_changed_is_waited_for() {
 
 #[test]
 fn a_restart_is_a_loss_only_where_the_server_can_forget() {
-    // With a log that is not on the disk a commit may be lost; without one it is not.
+    // With a binary log that is not synced to disk, commits may be lost. Without a binary log, they are not.
     for (option, can_forget) in
         [("--sync-binlog=0", true), ("--sync-binlog=1", false), ("--skip-log-bin", false)]
     {
@@ -108,25 +108,26 @@ fn a_restart_is_a_loss_only_where_the_server_can_forget() {
         let again = read(&mut *store).unwrap();
         assert!(store.has_kept_all(&before.incarnation, &again.incarnation));
         server.server.stop();
-        // It counts in seconds.
+        // The start time is in whole seconds.
         thread::sleep(Duration::from_secs(2));
         server.server.start_again();
         store.disconnect();
         let after = read(&mut *store).unwrap();
         assert_ne!(before.incarnation, after.incarnation);
         assert_eq!(store.has_kept_all(&before.incarnation, &after.incarnation), !can_forget, "{option}");
-        // It is written by what this server is, and answers so.
+        // The write succeeds, and its answer carries this server's new incarnation.
         let written = put(&mut *store, &write("head", Some(1), 2)).unwrap();
         assert_eq!((written.value, written.incarnation), (Outcome::Written, after.incarnation));
     }
 }
 
-/// MariaDB's own mark of a server, `server_uid`, is the same for both: leases of the first were taken to be there on its replica.
+/// MariaDB's own server identifier, `server_uid`, is the same for both servers. As a result, the first server's leases
+/// were once assumed to exist on its replica.
 #[test]
 fn two_servers_with_one_port_and_one_network_card_are_two() {
     let first = MariaDb::new();
     let port = format!("--port={}", first.server.port());
-    // With asynchronous replication, the other one has another ID.
+    // With asynchronous replication, the other server has a different ID.
     let second = MariaDb::with(&[&port, "--bind-address=127.0.0.2", "--server-id=2"]);
     let uid = "SELECT @@server_uid";
     assert_eq!(first.sql(uid), second.sql(uid));
@@ -137,7 +138,7 @@ fn two_servers_with_one_port_and_one_network_card_are_two() {
     assert!(!store.has_kept_all(&before.incarnation, &after.incarnation), "{before:?} {after:?}");
 }
 
-/// As a proxy would do it that goes to another server by then.
+/// This happens if a proxy switches to another server.
 #[test]
 fn a_server_that_changed_below_a_connection_is_noticed() {
     let server = MariaDb::new();
@@ -223,7 +224,7 @@ fn settings_and_tables_that_do_not_fit_are_refused() {
     assert!(text.contains("the table polyflake_nodes of a former version"), "{text}");
 }
 
-/// Whatever an administrator made the default of sessions.
+/// This holds whatever session defaults an administrator has set.
 #[test]
 fn it_does_so_whatever_the_defaults_of_sessions_are() {
     let server = MariaDb::with(&["--skip-character-set-client-handshake", "--character-set-server=latin1"]);
@@ -238,7 +239,7 @@ fn it_does_so_whatever_the_defaults_of_sessions_are() {
     assert_eq!(server.sql(engine), "InnoDB");
 }
 
-/// A short one would make each pause between two renewals an outage.
+/// A short session timeout would turn each pause between two renewals into an outage.
 #[test]
 fn the_server_does_not_end_a_session_between_two_renewals() {
     let server = MariaDb::new();
@@ -246,13 +247,13 @@ fn the_server_does_not_end_a_session_between_two_renewals() {
     let mut store = open(&server.url());
     block(async {
         store.read(&group(), None).await.unwrap();
-        // Longer than the server's second.
+        // This is longer than the server's timeout of one second.
         tokio::time::sleep(Duration::from_secs(3)).await;
         store.read(&group(), None).await.unwrap();
     });
 }
 
-/// With one, the server returns no number of a change.
+/// With triggers, the server does not return the number that a change produces.
 #[test]
 fn a_table_with_triggers() {
     let server = MariaDb::new();
@@ -268,7 +269,7 @@ fn a_table_with_triggers() {
     conformance(&|| open(&url));
 }
 
-/// Where a `ROLLBACK` began a transaction, the write after it was answered and never committed.
+/// A write was once acknowledged but never committed, because the `ROLLBACK` before it had begun a new transaction.
 #[test]
 fn a_write_after_a_conflict_is_committed() {
     let server = MariaDb::new();
@@ -294,7 +295,7 @@ fn another_engine_is_refused() {
     server.sql("SET GLOBAL enforce_storage_engine = NULL");
     put(&mut *open(&server.url()), &write("head", None, 1)).unwrap();
     server.sql("ALTER TABLE test.polyflake_records ENGINE=Aria");
-    // No parameter accepts that.
+    // No parameter makes this acceptable.
     for url in [server.url(), format!("{}?durability=none", server.url())] {
         let text = refused(read(&mut *open(&url)));
         assert!(

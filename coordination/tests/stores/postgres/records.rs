@@ -13,7 +13,7 @@ use crate::servers::pgbouncer::PgBouncer;
 use crate::servers::postgres::Postgres;
 use crate::support::block;
 
-/// The servers of these tests do not wait for the disk.
+/// These tests' servers do not wait for the disk.
 fn open(url: &str) -> Box<dyn Store> {
     open_with(&format!("{url}?durability=none"))
 }
@@ -34,7 +34,7 @@ fn write(name: &str, expected: Option<u64>, version: u64) -> Write {
     Write { group: group(), name: name.into(), expected, guard: None, new: record(version) }
 }
 
-/// On a new connection: one lives as long as its runtime.
+/// Reads on a new connection, since a connection cannot outlive its runtime.
 fn read(store: &mut dyn Store) -> Result<Answer<Named>, StoreError> {
     store.disconnect();
     block(async { store.read(&group(), None).await })
@@ -65,14 +65,14 @@ fn it_does_so_through_a_pooler() {
     server.sql("test", "ALTER ROLE polyflake SET synchronous_commit = off");
     let pooler = PgBouncer::new(server.server.port());
     conformance(&|| open(&pooler.url()));
-    // Nothing was set for longer than a transaction.
+    // No setting outlasted its transaction.
     let mut command = crate::servers::unprivileged("psql", server.server.folder());
     command.args(["-X", "-q", "-A", "-t", &pooler.url(), "-c"]);
     command.arg("SELECT current_setting('synchronous_commit'), current_setting('lock_timeout')");
     assert_eq!(crate::servers::run(command), "off|0");
 }
 
-/// The server keeps the statement that adds, where no pooler could give its connection to somebody else.
+/// The server keeps the prepared statement for `add`, unless a pooler could give the connection to another client.
 #[test]
 fn a_statement_is_kept_by_the_server_only_without_a_pooler() {
     let server = Postgres::with(&[
@@ -132,7 +132,7 @@ fn it_does_so_for_a_role_with_another_isolation() {
     }
 }
 
-/// A change of the guard that began before a write under it, and ends after it began.
+/// A change to the guard begins before a write under that guard, and commits after the write has begun.
 #[test]
 fn a_guard_that_is_being_changed_is_waited_for() {
     let server = Postgres::new();
@@ -166,7 +166,7 @@ fn a_guard_that_is_being_changed_is_waited_for() {
                 let first = store.write(&node).await;
                 other = committing.await.unwrap();
                 let found = match first {
-                    // It was committed too late for the lock's second.
+                    // The commit came after the one-second wait for the lock.
                     Err(StoreError::Unreachable(_)) => store.write(&node).await,
                     found => found,
                 };
@@ -200,7 +200,7 @@ fn a_row_that_somebody_locked_is_not_waited_for_without_end() {
     });
 }
 
-/// Tables of two roles with schemas that are theirs were two sets of leases in one database.
+/// Two roles that each had their own schema once had separate tables, and so two sets of leases in one database.
 #[test]
 fn two_roles_with_schemas_have_one_table() {
     let server = Postgres::new();
@@ -220,7 +220,7 @@ fn two_roles_with_schemas_have_one_table() {
         let found = two.write(&write("head", None, 2)).await.unwrap().value;
         assert_eq!(found, Outcome::Found { record: Some(record(1)), guard: None });
     });
-    // One that is there all the same is not taken for the other.
+    // If a second table exists nevertheless, it is not mistaken for the first.
     server.sql("test", "CREATE TABLE two.polyflake_records AS TABLE public.polyflake_records");
     for (more, says) in [
         (
@@ -235,7 +235,7 @@ fn two_roles_with_schemas_have_one_table() {
         let text = refused(read(&mut *open_with(&format!("{}?durability=none{more}", url("two")))));
         assert!(text.contains(says), "{text}");
     }
-    // It is not on the path of another.
+    // The second table is not on the other role's search path.
     assert_eq!(read(&mut *open(&url("one"))).unwrap().value.len(), 1);
     server.sql("test", "ALTER ROLE two SET search_path = two; DROP TABLE two.polyflake_records");
     let mut two = open_with(&format!("{}?durability=none&schema_name=two", url("two")));
@@ -273,7 +273,7 @@ fn a_role_with_few_rights() {
     works_with_few_rights(&mut *open(&server.url()));
 }
 
-/// What the message names makes what the address asks for.
+/// The command named in the message creates what the address asks for.
 #[test]
 fn a_role_with_few_rights_in_a_schema() {
     let server = Postgres::new();
@@ -317,7 +317,7 @@ fn a_server_that_does_not_wait_for_the_disk_is_refused() {
     assert!(!store.facts().can_forget);
 }
 
-/// At the commit of each change; a trigger that is deferred sees it.
+/// A deferred trigger records the setting that applies when each change commits.
 #[test]
 fn synchronous_commit_is_never_less_than_on() {
     let server = Postgres::new();
@@ -376,7 +376,7 @@ fn a_table_that_a_crash_empties_is_refused() {
     assert_eq!(read(&mut *store).unwrap().value.len(), 1);
 }
 
-/// The rows of an answer come before what its commit says.
+/// An answer's rows arrive before the result of its commit.
 #[test]
 fn a_commit_that_fails_is_no_answer() {
     let server = Postgres::new();
@@ -409,7 +409,7 @@ fn only_one_that_takes_writes_answers() {
         let cannot_write = |result: Result<Answer<Outcome>, StoreError>| {
             is_unreachable(result.map(|answer| answer.map(|_| Named::new())));
         };
-        // Also where it became so while a connection was open.
+        // This also applies if the server became read-only while a connection was open.
         for disconnects in [false, true] {
             primary.sql("test", "ALTER SYSTEM SET default_transaction_read_only = on");
             primary.sql("test", "SELECT pg_reload_conf()");

@@ -52,7 +52,8 @@ async fn incarnation(store: &mut dyn Store) -> String {
     store.read(&orders(), None).await.unwrap().incarnation
 }
 
-/// As the keeper: each attempt ends, and one that failed begins with a new connection.
+/// Repeats a request as the keeper does: each attempt has a time limit, and after a failure, the next attempt opens a
+/// new connection.
 async fn within<T>(
     url: &str,
     attempts: u32,
@@ -86,7 +87,7 @@ fn unreachable<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
     }
 }
 
-/// It never succeeds, and says why once the server has answered in time.
+/// Checks that a write never succeeds, and that its error says why once the server has answered in time.
 async fn unconfirmed(store: &mut dyn Store, write: &Write) {
     for _ in 0..60 {
         let said = unreachable(store.write(write).await);
@@ -98,7 +99,7 @@ async fn unconfirmed(store: &mut dyn Store, write: &Write) {
     panic!("it says something else");
 }
 
-/// A host that takes connections and says nothing.
+/// A host that accepts connections but never answers.
 fn silent() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").unwrap()
 }
@@ -151,7 +152,7 @@ fn it_reads_well() {
         put(&mut *store, &all, None, &Record { version: 40, number: 7, text: "{\"start\":1}".into() }).await;
         let shown = redis.cli(&["HGETALL", "polyflake:{default/counter/orders of 2026 {eu}}"]);
         assert_eq!(shown, "last/version\n40\nlast/number\n7\nlast/text\n{\"start\":1}");
-        // Fields of others do not matter, records that were changed by hand do.
+        // Other programs' fields do not matter, but records that were changed by hand do.
         let key = format!("polyflake:{{default/counter/{name}}}");
         redis.cli(&["HSET", &key, "note", "ours", "x/number", "5"]);
         assert_eq!(store.read(&all, None).await.unwrap().value.len(), 1);
@@ -200,7 +201,7 @@ fn a_write_counts_once_a_replica_has_it_and_not_before() {
     block(async {
         let mut store = open(&url);
         for group in [group(Kind::Space, "a@0/1ms"), group(Kind::Sequences, "inbox"), orders()] {
-            // The first repeat is what a store that only compares takes for done.
+            // A store that only compares versions would consider the first repeat done.
             for _ in 0..4 {
                 unconfirmed(&mut *store, &write(&group, None, &record(11, 100))).await;
             }
@@ -222,7 +223,7 @@ fn a_write_counts_once_a_replica_has_it_and_not_before() {
         assert_eq!(sum, Added::To(110));
         assert_eq!(store.facts().asynchronous_replicas, 0);
 
-        // One that is there and does not answer.
+        // A replica that is connected but does not answer.
         replica.server.pause();
         for _ in 0..2 {
             unreachable(store.add(&add(10, 13)).await);
@@ -285,7 +286,7 @@ fn counters_need_a_file_and_leases_do_not() {
     redis.server.kill();
     redis.server.start_again();
     block(async {
-        // Why: 1 to 1000 would come again.
+        // The reason: numbers 1 to 1000 would be issued again.
         assert_eq!(last(&mut *open(&none), &orders()).await, None);
         redis.cli(&["CONFIG", "SET", "appendonly", "yes"]);
         put(&mut *open(&url), &orders(), None, &record(1, 0)).await;
@@ -341,7 +342,7 @@ fn a_silent_sentinel_is_passed_over() {
         let url = format!("redis-sentinel://{place}?ttl={ttl}");
         block(within(&url, attempts, &mut *open(&url), async |store| store.read(&orders(), None).await));
     }
-    // A Sentinel that is cut off may name a master that has gone.
+    // A Sentinel that is cut off may name a master that is no longer running.
     let stale = Sentinel::new(port(&dead));
     let url = format!(
         "redis-sentinel://127.0.0.1:{},127.0.0.1:{}/mymaster?ttl=30s",
@@ -381,7 +382,7 @@ fn every_host_that_is_silent_ends_in_an_error() {
     }
 }
 
-/// Passes connections on to a port; those that are made while it has fewer than `frozen` then say nothing any more.
+/// Forwards connections to a port. Connections numbered below `frozen` pass on nothing more.
 struct Freezer {
     port: u16,
     frozen: Arc<AtomicUsize>,
@@ -433,7 +434,7 @@ impl Drop for Freezer {
             let _ = stream.shutdown(Shutdown::Both);
         }
         self.open = Arc::default();
-        // The thread looks, and ends.
+        // This connection wakes the thread, which then exits.
         let _ = TcpStream::connect(("127.0.0.1", self.port));
     }
 }
@@ -448,7 +449,7 @@ fn a_connection_that_died_while_idle_is_replaced() {
         let write = write(&orders(), None, &record(1, 7));
         within(&url, 40, &mut *store, async |store| store.write(&write).await).await;
         freezer.freeze();
-        // Longer than a renewal takes. Nothing ends the call but the store itself.
+        // This is longer than a renewal takes. Only the store itself ends the call.
         thread::sleep(Duration::from_millis(1_200));
         let mut said = Vec::new();
         for _ in 0..40 {
@@ -477,14 +478,14 @@ fn only_a_first_replica_is_no_loss() {
         assert!(store.has_kept_all(&first, &attached) && store.has_kept_all(&first, &first));
         assert_eq!(store.facts().asynchronous_replicas, 1);
 
-        // A replica says nothing, and has lost what did not reach it once it is promoted.
+        // A replica is refused. Once promoted, it lacks the writes that had not reached it.
         let mut other = open(&replica.url());
         assert!(refused(other.read(&orders(), None).await).contains("replica"));
         replica.cli(&["REPLICAOF", "NO", "ONE"]);
         let promoted = incarnation(&mut *other).await;
         assert!(!store.has_kept_all(&first, &promoted) && !store.has_kept_all(&attached, &promoted));
 
-        // The same process, after it took all from another, and lost a write.
+        // The same server process, after it copied everything from another server and so lost a write.
         put(&mut *store, &orders(), Some(11), &record(10, 200)).await;
         master.cli(&["REPLICAOF", "127.0.0.1", &replica.port().to_string()]);
         assert!(unreachable(store.read(&orders(), None).await).contains("failover"));
@@ -498,7 +499,7 @@ fn only_a_first_replica_is_no_loss() {
             assert!(!store.has_kept_all(before, &back), "{before} {back}");
         }
 
-        // Redis forgets that it took over, once it had no replica for a while.
+        // Redis forgets that it took over once it has had no replica for a while.
         master.cli(&["CONFIG", "SET", "repl-backlog-ttl", "1"]);
         drop(replica);
         master.wait_for("repl_backlog_active:0");
@@ -523,7 +524,7 @@ fn only_a_first_replica_is_no_loss() {
             assert!(!store.has_kept_all(before, &restarted), "{before} {restarted}");
         }
 
-        // That leaves the server as it was: the group is gone as a whole.
+        // This leaves the incarnation unchanged but deletes the whole group.
         master.cli(&["FLUSHALL"]);
         let answer = store.read(&orders(), None).await.unwrap();
         assert_eq!((answer.incarnation, answer.value), (restarted, vec![]));
@@ -556,7 +557,7 @@ fn a_slot_that_moves_is_followed() {
         assert_eq!(store.add(&add(10, 4)).await.unwrap().value, Added::To(130));
         assert_eq!(last(&mut *store, &orders()).await, Some(record(4, 130)));
         assert_eq!(store.groups("default", Kind::Counter).await.unwrap(), ["orders"]);
-        // A list that lacks a server's keys is none.
+        // The store does not return a list that lacks one server's keys.
         let mut other = open(&url.replace(&all[0].port().to_string(), &from.port().to_string()));
         drop(other.read(&orders(), None).await);
         let mut all = all;

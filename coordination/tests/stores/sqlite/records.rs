@@ -80,7 +80,7 @@ fn a_locked_database_is_unreachable() {
             version: 3,
         };
         assert_eq!(store.add(&add).await, Err(StoreError::Unreachable(text)));
-        // Readers are not kept away.
+        // Readers are not locked out.
         assert_eq!(store.read(&group(), None).await.unwrap().value.len(), 1);
         other.execute_batch("ROLLBACK").unwrap();
         assert_eq!(store.add(&add).await.unwrap().value, Added::To(2));

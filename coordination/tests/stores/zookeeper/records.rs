@@ -12,7 +12,7 @@ use crate::servers::free_port;
 use crate::servers::zookeeper::Zookeeper;
 use crate::support::block;
 
-/// Fails at once if the server does not answer.
+/// Opens a store that fails at once if the server does not answer.
 fn impatient(url: &str) -> Box<dyn Store> {
     Box::new(ZookeeperStore::new(&Address::parse(url).unwrap()).unwrap())
 }
@@ -86,7 +86,7 @@ fn it_reads_well_and_what_is_no_record_is_refused() {
     let (all, path) = ("/polyflake/default/counter", "/polyflake/default/counter/orders%20{eu}%2F1/last");
     block(async {
         let mut store = open(&zookeeper.url());
-        // Asking leaves nothing.
+        // Reading creates nothing.
         assert_eq!(store.read(&group, None).await.unwrap().value, []);
         assert_eq!(store.groups("default", Kind::Counter).await.unwrap(), [""; 0]);
         assert_eq!(zookeeper.cli(&["ls /"]), "[zookeeper]");
@@ -183,7 +183,7 @@ fn who_answered_and_when() {
         let mut store = impatient(&zookeeper.url());
         let new = record(11, 1, "{}");
         let answers = [
-            // Where there is nothing, and where there is something.
+            // First without a record, and then with one.
             store.read(&space("default"), None).await.unwrap().map(|_| ()),
             store.write(&head(None, &new)).await.unwrap().map(|_| ()),
             store.write(&head(None, &new)).await.unwrap().map(|_| ()),
@@ -194,7 +194,7 @@ fn who_answered_and_when() {
         assert!(answers.is_sorted_by_key(|it| it.now_ms));
         let facts = store.facts();
         assert_eq!((facts.granularity_ms, facts.can_forget, facts.asynchronous_replicas), (1, false, 0));
-        // A restart keeps all.
+        // Everything survives a restart.
         zookeeper.server.kill();
         assert!(matches!(store.write(&head(Some(11), &new)).await, Err(StoreError::Unreachable(_))));
         zookeeper.server.start_again();
@@ -216,7 +216,7 @@ fn a_silent_host_before_one_that_answers() {
             assert_eq!(write(&mut *store, &head(expected, &new)).await.value, Outcome::Written);
             store.disconnect();
         }
-        // Each host is named, with what it said.
+        // The error names each host, with its answer.
         let mut store = impatient(&format!("zookeeper://127.0.0.1:{quiet},127.0.0.1:{none}?ttl=3s"));
         let Err(StoreError::Unreachable(said)) = store.read(&space("default"), None).await else { panic!() };
         assert!(
@@ -237,7 +237,7 @@ fn a_write_whose_answer_is_lost() {
         for at in 0..3 {
             let new = record(11 + at, at, "{\"lost\":1}");
             let lost = head(there.map(|it| it.version), &new);
-            // The text is sent with the write alone, and comes back with reads.
+            // Only the write sends this string, and reads return it.
             relay.lose_the_answer_to("\"lost\"");
             let answer = store.write(&lost).await;
             assert!(matches!(answer, Err(StoreError::Unreachable(_))) && relay.has_lost(), "{answer:?}");
@@ -246,7 +246,7 @@ fn a_write_whose_answer_is_lost() {
             assert_eq!(read(&mut *other, "head").await.as_ref(), Some(&new));
             there = Some(new);
         }
-        // Where another one came after it, that stays.
+        // If another write followed, that one stands.
         let (lost, after) = (head(Some(13), &record(14, 9, "{\"lost\":1}")), record(15, 10, "{}"));
         relay.lose_the_answer_to("\"lost\"");
         store.write(&lost).await.unwrap_err();
@@ -264,7 +264,7 @@ fn a_write_that_is_dropped() {
     records::a_write_that_is_dropped(&mut *store, |is_held| relay.hold(is_held));
 }
 
-/// So that no server that is behind serves what is older.
+/// This keeps a server that lags behind from serving older data.
 #[test]
 fn each_session_begins_with_what_was_seen() {
     let zookeeper = Zookeeper::new();
@@ -278,14 +278,14 @@ fn each_session_begins_with_what_was_seen() {
             store.disconnect();
         }
     });
-    // After the length and the version of the protocol.
+    // The last zxid seen, which follows the length and the protocol version.
     let seen =
         relay.begun().iter().map(|it| i64::from_be_bytes(it[8..16].try_into().unwrap())).collect::<Vec<_>>();
     assert_eq!((seen.len(), seen[0]), (3, 0), "{seen:?}");
     assert!(seen.is_sorted_by(|one, other| one < other), "{seen:?}");
 }
 
-/// A writer reads first, perhaps from a server that is behind: the store notices, and gives no wrong answer.
+/// A writer reads first, perhaps from a server that lags behind. The store notices, and does not return a wrong answer.
 #[test]
 fn nobody_is_told_what_is_old() {
     let ways = std::sync::Mutex::new(Vec::new());
@@ -296,7 +296,7 @@ fn nobody_is_told_what_is_old() {
     });
     let hold = |is_held| ways.lock().unwrap().iter().for_each(|relay| relay.hold(is_held));
     block(async {
-        // The first server does not hear what the two others decide.
+        // The first server does not learn of the other two servers' decisions.
         let (mut store, mut behind) = (impatient(&all[1].url()), impatient(&all[0].url()));
         let group = space("default");
         let at = |version| record(version, version, "{}");
@@ -322,7 +322,7 @@ fn nobody_is_told_what_is_old() {
                         1 => {
                             behind.read(&group, Some(&["head"])).await.unwrap().value.pop().map(|(_, it)| it)
                         }
-                        // Both are what that server has, and what it is to be.
+                        // That server still has the expected version.
                         2 => match behind.write(&head(Some(version), &other)).await.unwrap().value {
                             Outcome::Found { record, guard: None } => record,
                             outcome => panic!("{outcome:?}"),
@@ -332,7 +332,7 @@ fn nobody_is_told_what_is_old() {
                             outcome => panic!("{outcome:?}"),
                         },
                         _ => match behind.add(&add(version + 1)).await.unwrap().value {
-                            // It was that version's already.
+                            // The record already has this version.
                             Added::To(number) => Some(at(number)),
                             added @ Added::Found(_) => panic!("{added:?}"),
                         },

@@ -1,25 +1,26 @@
-//! What became of all the numbers that the processes of a test took.
+//! All the numbers that a test's processes took.
 
 use std::collections::HashMap;
 use std::fs;
 
 use crate::journals::Journals;
 
-/// All that is in the journals of a test. A process that was killed may have taken numbers that it could not write down.
-pub(crate) struct TakenNumbers {
-    /// Each thread's, by the journal and the thread, in the order in which they were taken.
+/// All the numbers in a test's journals. A process that was killed may have taken numbers it could not record.
+pub struct TakenNumbers {
+    /// Each thread's numbers, by journal and thread, in the order they were taken.
     threads: HashMap<(String, u64), Vec<u64>>,
+    all: Vec<u64>,
 }
 
-/// The numbers of a line such as `numbers 3 101 102`, and the thread that took them, here 3.
-pub(crate) fn numbers_of(line: &str) -> Option<(u64, Vec<u64>)> {
+/// Returns the numbers from a line such as `numbers 3 101 102`, and the thread that took them, which is 3 here.
+pub fn numbers_of(line: &str) -> Option<(u64, Vec<u64>)> {
     let mut words = line.strip_prefix("numbers ")?.split(' ').map(|word| word.parse().unwrap());
     Some((words.next()?, words.collect()))
 }
 
 impl TakenNumbers {
-    /// Only whole lines are read.
-    pub(crate) fn of(journals: &Journals) -> Self {
+    /// Reads the journals. Only complete lines count.
+    pub fn of(journals: &Journals) -> Self {
         let mut threads: HashMap<_, Vec<u64>> = HashMap::new();
         for path in fs::read_dir(journals.folder()).unwrap().map(|entry| entry.unwrap().path()) {
             if path.extension().is_some_and(|extension| extension == "journal") {
@@ -31,27 +32,29 @@ impl TakenNumbers {
                 }
             }
         }
-        Self { threads }
+        let mut all: Vec<_> = threads.values().flatten().copied().collect();
+        // There are millions of numbers, and rustc would reuse `sort_unstable` from another crate, where it is not
+        // optimized.
+        all.sort_unstable_by(Ord::cmp);
+        Self { threads, all }
     }
 
-    /// All numbers, sorted.
-    pub(crate) fn all(&self) -> Vec<u64> {
-        let mut all: Vec<_> = self.threads.values().flatten().copied().collect();
-        all.sort_unstable();
-        all
+    /// Returns all numbers, sorted.
+    pub fn all(&self) -> &[u64] {
+        &self.all
     }
 
-    /// Those that were taken more than once.
-    pub(crate) fn repeated(&self) -> Vec<u64> {
+    /// Returns the numbers that were taken more than once.
+    pub fn repeated(&self) -> Vec<u64> {
         let mut repeated: Vec<_> =
-            self.all().windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+            self.all.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
         repeated.dedup();
         repeated
     }
 
-    /// Checks that none was taken twice, and that there are at least this many.
-    pub(crate) fn unique(&self, at_least: usize) -> &Self {
-        let (count, repeated) = (self.all().len(), self.repeated());
+    /// Checks that no number was taken twice, and that there are at least `at_least` numbers.
+    pub fn unique(&self, at_least: usize) -> &Self {
+        let (count, repeated) = (self.all.len(), self.repeated());
         if let Some(&first) = repeated.first() {
             let whose: Vec<_> =
                 self.threads.iter().filter(|(_, all)| all.contains(&first)).map(|(whose, _)| whose).collect();
@@ -61,8 +64,8 @@ impl TakenNumbers {
         self
     }
 
-    /// Checks that those of each thread go up.
-    pub(crate) fn increasing(&self) -> &Self {
+    /// Checks that each thread's numbers increase.
+    pub fn increasing(&self) -> &Self {
         for (whose, numbers) in &self.threads {
             let mut pairs = numbers.iter().zip(numbers.iter().skip(1));
             if let Some((before, after)) = pairs.find(|(before, after)| before >= after) {
@@ -72,10 +75,11 @@ impl TakenNumbers {
         self
     }
 
-    /// How many of the numbers up to `last` nobody is known to have, and how many of them follow each other at most.
-    pub(crate) fn missing(&self, last: u64) -> (u64, u64) {
+    /// Returns how many of the numbers up to `last` are not in any journal, and the length of the longest run of such
+    /// numbers.
+    pub fn missing(&self, last: u64) -> (u64, u64) {
         let (mut missing, mut longest, mut next) = (0, 0, 1);
-        for number in self.all().into_iter().chain([last + 1]) {
+        for number in self.all.iter().copied().chain([last + 1]) {
             assert!(number <= last + 1, "{number} was never handed out by the store, which is at {last}");
             let gap = number.saturating_sub(next);
             (missing, longest, next) = (missing + gap, longest.max(gap), number + 1);
