@@ -1,4 +1,4 @@
-# The long tests, which CI runs for a release (`make test-release`), and those that run longer than any CI.
+# The long tests, which CI runs for a release (`make test-release`), and those that are too long for any CI.
 
 test-from-clone: $(VENV)/ready # from a clone to a first ID, in each language
 	@tools/need node nodejs npm npm php php-cli pkg-config pkg-config
@@ -18,7 +18,7 @@ test-clients: $(VENV)/ready inspector # the service, by clients in ten languages
 test-recipes: $(VENV)/installed c-prefix node-package store-servers # recipes/ in their frameworks, on real databases
 	$(C_ENVIRONMENT) recipes/test.sh
 
-test-site: docs # every link and anchor of the site, and its pages in Chromium
+test-site: docs # every link and anchor on the site, and its pages in Chromium
 	@tools/need chromium chromium
 	HYPERLINK="$$(tools/cargo-tool hyperlink 0.3.2 hyperlink)" \
 	  node --test --test-reporter=./bindings-node/tests/reporter.js tools/site/test.mjs
@@ -26,7 +26,7 @@ test-site: docs # every link and anchor of the site, and its pages in Chromium
 test-runtimes: node-package # the npm package in Bun and Deno
 	bindings-node/tests/runtimes/run.sh
 
-soak: tools-ready ## 200 rounds of killed processes that share a state file; millions of texts that are not public IDs
+soak: tools-ready ## 200 rounds of killed processes that share a state file; millions of strings that are not public IDs
 	cargo test --locked -p polyflake --test crash -- --ignored --exact --nocapture two_hundred_rounds_repeat_nothing
 	cargo test --locked -p polyflake --test fairness -- --ignored --nocapture
 	cargo test --locked -p polyflake --release --features public-ids --test public_ids -- --ignored
@@ -40,7 +40,7 @@ test-miri: tools-ready # the core in an interpreter that notices undefined behav
 test-mutants: tools-ready # the models fail on each mutant of the core
 	tools/models --mutants
 
-test-python-longer: $(VENV)/installed # random cases by the ten thousand
+test-python-longer: $(VENV)/installed # tens of thousands of random cases
 	cd bindings-python && POLYFLAKE_PROPERTY_CASES=20000 $(CURDIR)/$(PYTEST) tests/test_property.py
 
 test-service-longer: tools-ready # `polyflake serve`: a minute of killed servers, 10,000 connections
@@ -50,10 +50,10 @@ test-service-longer: tools-ready # `polyflake serve`: a minute of killed servers
 test-histories-longer: store-servers # random histories over every store; each prints its seed
 	cargo test --locked -p polyflake-coordination --test histories longer -- --ignored --nocapture --test-threads=3
 
-test-counter-models: tools-ready # the larger models of the protocol of counters: a minute and 2 GB
+test-counter-models: tools-ready # the larger models of the counters' protocol: a minute and 2 GB
 	cargo test --locked --release -p polyflake-coordination --lib counter::protocol::model -- --ignored
 
-test-leases-longer: store-servers ## 1,000 simulated hours of leases, their larger models, a minute of kills, two of outage
+test-leases-longer: store-servers ## 1,000 simulated hours of leases, larger models, a minute of kills and two of outage
 	cargo test --locked --release -p polyflake-coordination --lib lease:: -- --include-ignored --nocapture
 	cargo test --locked -p polyflake-coordination --test counters killed_for_a_minute -- \
 	  --ignored --nocapture --test-threads=1

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Builds what users install, for every platform of platforms.toml, in dist/.
+"""Builds what users install, for every platform in platforms.toml, in dist/.
 
-    packages/build.py platform [NAME...]    the wheel, npm's package and the C library of these
-                                            platforms, or of all
+    packages/build.py platform [NAME...]    the wheel, the npm package and the C library for
+                                            these platforms, or for all
     packages/build.py command [NAME...]     the command for them
-    packages/build.py common                what is the same everywhere, and what is made of the
-                                            platforms' parts
-    packages/build.py maven                 of those, only the packages for Java
+    packages/build.py common                the packages that are the same everywhere, and
+                                            those made from the platforms' parts
+    packages/build.py maven                 of those, only the Java packages
 
 Cross-built with zig: see with-zig. `make packages-all` runs all three.
 """
@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
 TARGET = ROOT / "target" / "packages"
 STAGE = TARGET / "stage"
-# PROFILE=dev builds without optimisation, which is faster, to try the packages.
+# PROFILE=dev builds without optimization, which is faster, for trying out the packages.
 PROFILE = os.environ.get("PROFILE") or "release"
 BUILT_IN = "debug" if PROFILE == "dev" else PROFILE
 # The command has its own profile.
@@ -40,20 +40,21 @@ COMMAND_PROFILE = "dev" if PROFILE == "dev" else "command"
 PLATFORMS = tomllib.loads((ROOT / "packages" / "platforms.toml").read_text())
 CARGO = tomllib.loads((ROOT / "Cargo.toml").read_text())
 VERSION = CARGO["workspace"]["package"]["version"]
-# In archives everything has one date, so that they come out the same whenever they are built.
+# Everything in an archive has the same date, so that archives are identical no matter when they are
+# built.
 DATE = (1980, 1, 1, 0, 0, 0)
 EPOCH = 315532800
 MAVEN = DIST / "maven/io/polyflake/polyflake" / VERSION
 GO_MODULE = "github.com/polyflake/polyflake/bindings-c/go"
 CRATES = ["polyflake", "polyflake-coordination", "polyflake-cli"]
-# The file names of the C library; the first has its full name, the others are links to it.
+# The C library's file names: the first is its full name, and the others are links to it.
 SHARED = {
     "linux": [f"libpolyflake.so.{VERSION}", "libpolyflake.so.0", "libpolyflake.so"],
     "darwin": [f"libpolyflake.{VERSION}.dylib", "libpolyflake.0.dylib", "libpolyflake.dylib"],
     "win32": ["polyflake.dll"],
 }
-# The wheels of a platform: for Python with a GIL, for 3.14 without one, and for all later ones
-# without. The arguments of maturin, and the function that Python calls to load the module.
+# A platform's wheels: for Python with a GIL, for 3.14 without one, and for all later versions
+# without one. Each has maturin's arguments, and the function that Python calls to load the module.
 PYTHONS = {
     "cp311-abi3": ([], "PyInit__polyflake"),
     "cp314-cp314t": (["-i", "python3.14t"], "PyInit__polyflake"),
@@ -82,7 +83,7 @@ def run(*command, cwd=ROOT, env=None, capture=False):
 
 
 def settings(platform, static=False):
-    """The environment of every build. No path of this machine gets into what is built."""
+    """The environment for every build. None of this machine's paths end up in the output."""
     flags = [
         f"--remap-path-prefix={os.environ.get('CARGO_HOME', Path.home() / '.cargo')}=/cargo",
         f"--remap-path-prefix={ROOT}=/polyflake",
@@ -96,11 +97,11 @@ def settings(platform, static=False):
         flags += ["-L", f"framework={stubs}"]
         more["MACOSX_DEPLOYMENT_TARGET"] = platform["macos"]
     if platform["npm"]["os"] == "win32":
-        # The same for C, whose debug information, in CodeView's form, stays in the static library.
+        # The same for C, whose debug information, in CodeView format, stays in the static library.
         maps = [flag.replace("--remap-path-prefix", "-ffile-prefix-map") for flag in flags]
         more["CFLAGS"] = " ".join([*maps, "-gno-codeview-command-line"])
     return more | {
-        # The date in wheels and in their bill of materials.
+        # The date in wheels and in their bills of materials.
         "SOURCE_DATE_EPOCH": str(EPOCH),
         "CARGO_TARGET_DIR": str(TARGET),
         **{
@@ -113,14 +114,14 @@ def settings(platform, static=False):
 
 
 def strip_archive(path):
-    """Takes debug information out of a static library, with rustc's own tool for it."""
+    """Strips debug information from a static library, with rustc's own tool."""
     sysroot = Path(run("rustc", "--print", "sysroot", capture=True).strip())
     objcopy = next(sysroot.glob("lib/rustlib/*/bin/rust-objcopy"))
     run(objcopy, "--strip-debug", path, env={"LD_LIBRARY_PATH": str(sysroot / "lib")})
 
 
 def write_tar(path, folder, top):
-    """A .tar.gz of a folder, the same whenever and wherever it is written."""
+    """A .tar.gz of a folder, identical no matter when and where it is written."""
     with (
         path.open("wb") as raw,
         gzip.GzipFile("", "wb", 9, raw, EPOCH) as packed,
@@ -162,7 +163,7 @@ def npm_pack(folder):
 
 
 def npm_platform(template, name, where, description, npm, files):
-    """Packs a platform's package of npm, after the package.json of the one for Linux."""
+    """Packs a platform's npm package, based on the package.json of the one for Linux."""
     package = json.loads((ROOT / template / "package.json").read_text())
     package |= {"name": name, "version": VERSION, "description": description}
     package["os"], package["cpu"] = [npm["os"]], [npm["cpu"]]
@@ -187,7 +188,7 @@ def npm_platform(template, name, where, description, npm, files):
 
 
 def c_library(name, platform, libraries, built):
-    """The C library as a folder to unpack anywhere: polyflake.pc finds the rest from its place."""
+    """The C library as a folder to unpack anywhere: polyflake.pc uses relative paths."""
     system = platform["npm"]["os"]
     stage = fresh(STAGE / "c" / name)
     for folder in ("include", "lib/pkgconfig", "share/doc/polyflake"):
@@ -195,7 +196,7 @@ def c_library(name, platform, libraries, built):
     shutil.copy(ROOT / "LICENSE", stage / "share/doc/polyflake")
     shutil.copy(ROOT / "bindings-c/include/polyflake.h", stage / "include")
     shutil.copy(built / "libpolyflake.a", stage / "lib")
-    if system != "win32":  # objcopy does not know the import libraries in it
+    if system != "win32":  # objcopy cannot read the import libraries in it
         strip_archive(stage / "lib/libpolyflake.a")
     full, *links = SHARED[system]
     shared = stage / ("bin" if system == "win32" else "lib") / full
@@ -205,9 +206,9 @@ def c_library(name, platform, libraries, built):
         (stage / "lib" / link).symlink_to(full)
     if system == "win32":
         shutil.copy(built / "libpolyflake.dll.a", stage / "lib")
-    # As tools/install-c: without the unwinder, which the compiler adds.
+    # As in tools/install-c: without the unwinder, which the compiler adds.
     private = re.sub(r"-lgcc_s\s*", "", libraries)
-    # The crate windows-sys names its own library; Windows' libraries do as well.
+    # The windows-sys crate names its own library, but Windows' libraries work as well.
     private = re.sub(r"-lwindows\.[\d.]+", "-lcrypt32", private)
     (stage / "lib/pkgconfig/polyflake.pc").write_text(
         "prefix=${pcfiledir}/../..\n"
@@ -225,9 +226,11 @@ def c_library(name, platform, libraries, built):
 
 
 def linking(platform, file, exports):
-    """What the linker is told for a shared library. For macOS, its name, which else is the path it
-    was built at: programs find it by their own rpath. For Windows, what it exports, which else is
-    every function in it: cargo-zigbuild leaves out the list that rustc makes."""
+    """The linker's arguments for a shared library. For macOS, they set its name, which would
+    otherwise be the path it was built at: programs find it through their own rpath. For Windows,
+    they list its exports, which would otherwise be every function in it: cargo-zigbuild leaves out
+    the list that rustc makes.
+    """
     system = platform["npm"]["os"]
     if system == "darwin":
         return ["-C", f"link-arg=-Wl,-install_name,@rpath/{file}"]
@@ -245,17 +248,18 @@ def c_functions():
 
 
 def wheel(with_zig, manifest, *arguments, env):
-    """Makes a wheel, and returns the folder that it was packed from."""
+    """Makes a wheel, and returns the folder it was packed from."""
     out = fresh(STAGE / "maturin")
     run(*with_zig, "maturin", "build", "-q", "-m", manifest, "--out", out, *arguments, env=env)
     (built,) = out.iterdir()
     stage = fresh(STAGE / "wheel")
     run("wheel", "unpack", "-d", stage, built)
     (unpacked,) = stage.iterdir()
-    # Python with a GIL loads abi3t too, and would choose it as the newer one. abi3 is faster there.
+    # Python with a GIL can also load abi3t, and would choose it as the newer one, but abi3 is
+    # faster there.
     (tags,) = unpacked.glob("*.dist-info/WHEEL")
     tags.write_text(re.sub(r"^Tag: cp315-abi3-.*\n", "", tags.read_text(), flags=re.MULTILINE))
-    # Its bill of materials names the folder it was built in.
+    # The bill of materials names the folder the wheel was built in.
     for bill in unpacked.glob("*.dist-info/sboms/*.json"):
         bill.write_text(bill.read_text().replace(f"file://{ROOT}", "file:///polyflake"))
     run("wheel", "pack", "-d", DIST, unpacked, env=env)
@@ -270,7 +274,7 @@ def bindings(name, platform):
         env["LIBNODE_PATH"] = str(libnode())
     with_zig = [ROOT / "packages/with-zig", platform["zig"]]
     cargo = ["--locked", "--profile", PROFILE, "--target", target]
-    # The same build names the system libraries that a static library needs.
+    # This build also reports the system libraries that a static library needs.
     notes = TARGET / "native-static-libs" / target
     notes.parent.mkdir(parents=True, exist_ok=True)
     run(
@@ -312,8 +316,9 @@ def compatibility(tags):
 
 
 def libnode():
-    """napi-build wants node's import library for Windows, and uses nothing of it: the addon looks
-    its symbols up when it is loaded."""
+    """napi-build requires Node's import library for Windows, but uses nothing in it: the addon
+    looks up its symbols when it is loaded.
+    """
     folder = TARGET / "libnode"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "libnode.dll").touch()
@@ -333,7 +338,7 @@ def command(platform):
         *compatibility(kind["wheel"]),
         env=env,
     )
-    # All three ways of installing it have the same program.
+    # The wheel, the npm package and the archive contain the same program.
     (built,) = packed.glob(f"*.data/scripts/{program}")
     npm = {key: platform["npm"][key] for key in ("os", "cpu")}
     npm_platform(
@@ -373,7 +378,7 @@ def commands(names):
 
 
 def npm_main():
-    """The packages that users name, which ask for the platforms' packages."""
+    """The packages that users install by name, which depend on the platforms' packages."""
     run(ROOT / "bindings-node/build.sh", "wasm")
     shutil.copy(ROOT / "cli/README.md", ROOT / "cli/npm/polyflake-cli")
     shutil.copy(ROOT / "LICENSE", ROOT / "cli/npm/polyflake-cli")
@@ -399,7 +404,7 @@ def npm_main():
 def crates():
     packages = [argument for crate in CRATES for argument in ("-p", crate)]
     env = {"CARGO_TARGET_DIR": str(TARGET)}
-    # Not built again: that takes as long as a platform.
+    # The packages are not built again, which would take as long as building for a platform.
     run("cargo", "package", "--locked", "--allow-dirty", "--no-verify", *packages, env=env)
     for crate in CRATES:
         shutil.copy(TARGET / "package" / f"{crate}-{VERSION}.crate", DIST)
@@ -427,7 +432,7 @@ def replaced(path, pattern, by):
 
 
 def built_platforms():
-    """Those whose C library has been built. A release has all of them."""
+    """The platforms whose C library has been built. A release has all of them."""
     return [name for name in PLATFORMS if (STAGE / "c" / name).is_dir()]
 
 
@@ -437,7 +442,7 @@ def shared_library(name):
 
 
 def go_module():
-    """The Go module with static libraries, as files of a module proxy. That in git has none."""
+    """The Go module with static libraries, as a module proxy's files. The one in git has none."""
     stage = fresh(STAGE / "go")
     tests = ("testdata/", "test.sh")
     copy_tracked(
@@ -445,7 +450,8 @@ def go_module():
     )
     shutil.copy(ROOT / "LICENSE", stage)
     shutil.copy(ROOT / "bindings-c/include/polyflake.h", stage)
-    # All in the folder of the package: `go mod vendor` takes only folders with Go files.
+    # The libraries are all in the package's folder: `go mod vendor` copies only folders with Go
+    # files.
     for name in (names := built_platforms()):
         platform = PLATFORMS[name]
         c_stage = STAGE / "c" / name
@@ -487,8 +493,9 @@ def go_module():
 
 
 def composer_archive():
-    """The PHP package with the shared library of each platform, as a repository of Composer's type
-    `artifact` takes it."""
+    """The PHP package with each platform's shared library, in the form a Composer repository of
+    type `artifact` accepts.
+    """
     stage = fresh(STAGE / "composer")
     tests = ("tests/", "test.sh", "phpunit.xml", "phpstan.neon", "phpcs.xml")
     copy_tracked("bindings-c/php", stage, lambda name: name.startswith(tests))
@@ -506,17 +513,18 @@ def composer_archive():
 
 
 def maven_repository():
-    """Java's packages as a Maven repository: the jar with the library of each platform, a jar for
-    each platform alone, sources and Javadoc. Maven Central also wants signatures, which
-    packages/publish makes."""
+    """The Java packages as a Maven repository: the jar with every platform's library, a jar for
+    each platform alone, sources and Javadoc. Maven Central also requires signatures, which
+    packages/publish makes.
+    """
     home = run(ROOT / "bindings-c/java/jdk", capture=True).strip()
     stage = fresh(STAGE / "java")
     built = stage / "built"
     run(
         *("mvn", "-B", "-q", "-f", ROOT / "bindings-c/java", "-Dmaven.test.skip"),
-        # The libraries come later: here, Maven would put them into the sources too.
+        # The libraries are added later: at this point, Maven would add them to the sources too.
         *(f"-Dbuilt={built}", f"-Dnatives={stage / 'none'}"),
-        "-Dproject.build.outputTimestamp=1980-01-01T00:00:02Z",  # Maven takes none before this
+        "-Dproject.build.outputTimestamp=1980-01-01T00:00:02Z",  # the earliest that Maven accepts
         *("package", "source:jar-no-fork", "javadoc:jar"),
         env={"JAVA_HOME": home},
     )
@@ -542,7 +550,7 @@ def maven_repository():
 
 
 def bill_of_materials():
-    """What maturin has put into each wheel (CycloneDX), for those who do not open wheels."""
+    """The CycloneDX file that maturin put into each wheel, for people who do not unpack wheels."""
     for built in DIST.glob("*.whl"):
         with zipfile.ZipFile(built) as opened:
             for name in opened.namelist():

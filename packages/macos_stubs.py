@@ -1,7 +1,7 @@
-"""Makes the stubs of macOS's frameworks, for a linker without Apple's SDK.
+"""Makes stubs for macOS's frameworks, for a linker without Apple's SDK.
 
-A stub (.tbd) says which symbols a framework has. These have what the pinned crates declare of each;
-the linker looks up only what is used.
+A stub (.tbd) lists a framework's symbols. These stubs list the symbols that the pinned crates
+declare; the linker looks up only those that are used.
 """
 
 import json
@@ -28,7 +28,7 @@ exports:
 
 
 def write(to: Path) -> None:
-    """Writes them to a folder, for rustc's `-L framework=`."""
+    """Writes the stubs to a folder, for rustc's `-L framework=`."""
     metadata = json.loads(
         subprocess.run(
             ["cargo", "metadata", "--format-version", "1", "--locked"],
@@ -43,7 +43,7 @@ def write(to: Path) -> None:
         for file in (file for crate in crates for file in folders[crate].rglob("src/**/*.rs")):
             source = file.read_text()
             symbols |= set(re.findall(rf"\b(?:fn|static)\s+({PREFIX})", source))
-            # Constants that a macro declares.
+            # Constants declared by a macro.
             symbols |= set(re.findall(r"\b(kSecKeyAlgorithm\w+)", source))
         folder = to / f"{framework}.framework"
         folder.mkdir(parents=True, exist_ok=True)

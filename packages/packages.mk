@@ -1,4 +1,4 @@
-# What users install, in dist/: for this machine, and for every platform. See RELEASING.md.
+# Builds what users install, in dist/, for this machine or for every platform. See RELEASING.md.
 
 packages: ## builds what users install, in dist/
 	rm -rf dist
@@ -11,7 +11,7 @@ packages: ## builds what users install, in dist/
 	POLYFLAKE_INSPECTOR=$(INSPECTOR) cli/build.sh dist
 	@ls -l dist
 
-# What builds a release: zig as compiler and linker, in a separate environment.
+# The tools that build a release, in a separate environment: zig is the compiler and linker.
 # PLATFORMS="linux-x64-gnu win32-x64-gnu" builds only those; all are in packages/platforms.toml.
 RELEASE := $(CARGO_TARGET_DIR)/packages/venv
 PLATFORMS ?=

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Checks what packages/build.py has made in dist/, and runs what this machine can run.
+"""Checks the packages that packages/build.py made in dist/, and runs those that can run here.
 
     packages/test.py [NAME...]    only these platforms
     packages/test.py sizes        prints the table of sizes in RELEASING.md
 
-Every platform: the packages are there, for the right system and processor, need only what the
-system has, and name no path of the machine that built them. Run are glibc and musl on this
-processor, AArch64 under qemu, and Windows under Wine. Nothing here runs macOS. The last line is
-"N passed, N failed".
+For every platform: the packages exist, are for the right system and processor, need only what the
+system provides, and contain no paths from the machine that built them. Those for glibc and musl run
+on this processor, those for AArch64 under qemu, and those for Windows under Wine. Nothing here runs
+macOS. The last line is "N passed, N failed".
 """
 
 import base64
@@ -51,7 +51,7 @@ from build import (
 
 WORK = Path(tempfile.mkdtemp(prefix="polyflake-packages-"))
 SYSROOT = TARGET / "arm64"
-# What every system of the kind has.
+# The libraries that every system of each kind provides.
 NEEDED = {
     "glibc": {
         "libc.so.6",
@@ -95,7 +95,7 @@ NEEDED = {
 }
 GLIBC = (2, 17)
 ARCHIVES = {".whl", ".zip", ".tgz", ".gz", ".crate", ".jar"}
-# What nothing in a package names: the folders of the machine it was built on.
+# The build machine's folders, which no package may mention.
 HERE = (str(ROOT).encode(), str(Path.home() / ".cargo").encode())
 passed = failed = 0
 
@@ -110,10 +110,10 @@ def check(what, holds, said=""):
 
 
 def runs(what, *command, expect="", **options):
-    """A program that ends well, and prints what is expected."""
+    """Runs a program, which must exit successfully and print the expected output."""
     options = {"timeout": 500, "cwd": WORK} | options
     options["env"] = os.environ | options.get("env", {})
-    # Node under Wine writes to a file, and not to a pipe.
+    # Node under Wine can write to a file, but not to a pipe.
     with tempfile.TemporaryFile("w+", errors="replace") as written:
         options |= {"stdout": written, "stderr": subprocess.STDOUT}
         try:
@@ -153,8 +153,9 @@ def only(pattern):
 
 
 def binary(name, platform, path, exports=None, static=False):
-    """One shared library or program: its platform, its dependencies, and its contents. A program
-    may export anything."""
+    """Checks a shared library or program: its platform, its dependencies, and its contents. A
+    program may export anything.
+    """
     what = f"{name}: {path.name}"
     parsed = lief.parse(str(path))
     arm = platform["npm"]["cpu"] == "arm64"
@@ -216,8 +217,8 @@ def binary(name, platform, path, exports=None, static=False):
     if exports is not None:
         c_prefix = "_" if kind(platform) == "darwin" else ""
         exported = {symbol.name.removeprefix(c_prefix) for symbol in parsed.exported_functions}
-        # zig's linker for macOS exports all functions. A program there asks a library by its name,
-        # so that they are in nobody's way.
+        # zig's linker for macOS exports all functions. They do no harm, because programs there look
+        # up each symbol in a named library.
         extra = set() if kind(platform) == "darwin" else exported - set(exports)
         missing = set(exports) - exported
         check(f"{what} has what is called, and nothing else", not missing | extra, missing | extra)
@@ -234,7 +235,7 @@ def wheel_tag(platform):
 
 
 def runner(name):
-    """What runs a program of the platform here, or nothing."""
+    """The command that runs the platform's programs here, or nothing."""
     match name:
         case "linux-x64-gnu" | "linux-x64-musl":
             return []
@@ -245,7 +246,7 @@ def runner(name):
     return None
 
 
-# Its parts are looked for in WINEPATH as well.
+# Wine also looks for its DLLs in WINEPATH.
 WINE = {
     "WINEPREFIX": str(WORK / "wine"),
     "WINEPATH": str(WORK),
@@ -256,7 +257,7 @@ WINE = {
 
 
 def wine_part():
-    """A part of Windows that older versions of Wine lack, beside the programs."""
+    """Puts a part of Windows that older versions of Wine lack next to the programs."""
     if not (WORK / "bcryptprimitives.dll").exists():
         source = ROOT / "packages/wine-bcryptprimitives.c"
         runs(
@@ -303,7 +304,7 @@ def c_library(name, platform):
                 str(top / "lib/libpolyflake.a") if flag == "-lpolyflake" else flag for flag in flags
             ]
             flags += ["-lunwind"] + (["-static"] if "musl" in name else [])
-        elif system == "win32":  # of the two, zig would take the static one
+        elif system == "win32":  # given both, zig would choose the static one
             flags = [
                 str(top / "lib/libpolyflake.dll.a") if flag == "-lpolyflake" else flag
                 for flag in flags
@@ -316,7 +317,7 @@ def c_library(name, platform):
             "-m",
             "ziglang",
             "cc",
-            "-O2",  # else zig adds checks, which ask for a newer musl
+            "-O2",  # otherwise, zig adds checks that require a newer musl
             "-target",
             zig,
             "-o",
@@ -343,7 +344,7 @@ def python_programs():
 
 
 def pythons():
-    """Every Python from 3.11 on that is here, with a GIL and without."""
+    """Every Python installed here, from 3.11 on, with and without a GIL."""
     found = {}
     for folder in [
         *(folder for folder in os.environ["PATH"].split(":") if not folder.endswith("shims")),
@@ -356,7 +357,7 @@ def pythons():
     return [program for _, program in sorted(found.items())]
 
 
-# In an environment in which pip chose the wheel.
+# Runs in an environment where pip chose which wheel to install.
 CHOSEN = """
 import sys, sysconfig
 from importlib.metadata import distribution
@@ -433,17 +434,17 @@ def python(name, platform):
             expect=r"\d+ passed",
             env={
                 "PYTHONPATH": f"{unpacked(wheel)}:{site}",
-                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # some are for this processor
+                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # some are for this machine's processor
             },
         )
 
 
-# A warning says that the addon was not loaded.
+# A warning means that the addon was not loaded.
 NATIVE = 'process.on("warning", (warning) => { console.error(warning); process.exit(1); });\n'
 
 
 def rust(name, platform):
-    """The core's own tests, built for the platform."""
+    """Runs the core's own tests, built for the platform."""
     if name not in ("linux-x64-musl", "win32-x64-gnu") or (run := runner(name)) is None:
         return
     environment = WINE | {"CARGO_TARGET_DIR": str(TARGET)}
@@ -451,7 +452,7 @@ def rust(name, platform):
     tests = ["--lib", "--tests"]
     if run:
         wine_part()
-        # Others need what Windows has not, or a scheduler as good as its own.
+        # The others need features that Windows lacks, or a scheduler as good as Windows' own.
         tests = ["--lib", "--test=vectors", "--test=guarantees", "--test=property"]
         environment[f"CARGO_TARGET_{target.upper().replace('-', '_')}_RUNNER"] = " ".join(run)
     runs(
@@ -466,7 +467,7 @@ def rust(name, platform):
 
 
 def node_for_windows():
-    """The last line of Node that starts under Debian's Wine, from npm, or nothing."""
+    """The newest Node release line that starts under Debian's Wine, from npm, or nothing."""
     if not (run := runner("win32-x64-gnu")):
         return None
     wine_part()
@@ -502,7 +503,7 @@ def node(name, platform):
             return
     if not program:
         return
-    # As npm lays it out, with the vectors' runner where it expects to be.
+    # The layout that npm uses, with the vector runner where it expects to be.
     project = WORK / f"node-{name}"
     tests = project / "bindings-node/tests"
     tests.mkdir(parents=True)
@@ -624,7 +625,7 @@ def command(name, platform):
 
 
 def go(names):
-    """The quick start of the README, in an empty folder, with nothing but the module."""
+    """Runs the README's quick start in an empty folder, with nothing but the module."""
     project = WORK / "go"
     project.mkdir()
     readme = (ROOT / "bindings-c/go/README.md").read_text()
@@ -759,7 +760,7 @@ def php(names):
         )
 
 
-# What Maven Central asks of a POM.
+# The elements that Maven Central requires in a POM.
 CENTRAL = (
     *("name", "description", "url", "licenses/license/name", "licenses/license/url"),
     *("developers/developer/name", "scm/connection", "scm/developerConnection", "scm/url"),
@@ -785,13 +786,13 @@ MAVEN_PROJECT = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 
 
 def c_archives():
-    """The archive of the C library for each platform that has been built."""
+    """The C library's archive for each platform that has been built."""
     archives = {name: DIST / f"polyflake-c-{VERSION}-{name}.tar.gz" for name in PLATFORMS}
     return {name: archive for name, archive in archives.items() if archive.exists()}
 
 
 def maven_files():
-    """The files of the repository, without checksums."""
+    """The repository's files, without checksums."""
     artifact = f"polyflake-{VERSION}"
     classifiers = ("", "-sources", "-javadoc", *(f"-{name}" for name in c_archives()))
     return {f"{artifact}.pom", *(f"{artifact}{classifier}.jar" for classifier in classifiers)}
@@ -848,7 +849,7 @@ def java(names):
         check(f"the jar{classifier} has its libraries", found == set(libraries), found)
         check(f"the jar{classifier} has the classes", classes <= entries, classes - entries)
         for path in found & set(libraries):
-            # The same library as in the C archive, where c_library has looked into it.
+            # The same library as in the C archive, where c_library has checked it.
             name = libraries[path]
             system = PLATFORMS[name]["npm"]["os"]
             top = unpacked(every[name]) / f"polyflake-c-{VERSION}-{name}"
@@ -861,7 +862,7 @@ def java(names):
 
 
 def java_program(classifier):
-    """The quick start of the README, in an empty Maven project."""
+    """Runs the README's quick start in an empty Maven project."""
     what = f"the jar {classifier or 'with all platforms'}"
     if not shutil.which("mvn") or not (home := java_home()):
         print(f"skipped: {what}: there is no Maven, or no JDK 22 or later")
@@ -876,7 +877,7 @@ def java_program(classifier):
     readme = (ROOT / "bindings-c/java/README.md").read_text()
     program = re.search(r"^```java\n([^`]*class QuickStart.*?)^```$", readme, re.S | re.M)[1]
     (project / "QuickStart.java").write_text(program)
-    # Maven's own folder may have a polyflake that was installed there before.
+    # Maven's own folder may contain a previously installed polyflake.
     local = f"-Dmaven.repo.local={WORK / 'm2'}"
     plugin = "org.apache.maven.plugins:maven-dependency-plugin:3.9.0:copy-dependencies"
     runs(
@@ -897,7 +898,7 @@ def java_program(classifier):
 
 @contextmanager
 def central(uploads):
-    """A stand-in for Maven Central on loopback, which is busy at first, and keeps what it gets."""
+    """A stand-in for Maven Central on loopback, which is busy at first, and keeps all uploads."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
@@ -920,7 +921,7 @@ def central(uploads):
 
 
 def bundle_in(headers, content):
-    """The file in the part `bundle` of a form."""
+    """Returns the file in a form's `bundle` part."""
     form = email.parser.BytesParser().parsebytes(
         b"Content-Type: " + headers["Content-Type"].encode() + b"\r\n\r\n" + content
     )
@@ -931,7 +932,7 @@ def bundle_in(headers, content):
 
 
 def maven_central():
-    """The bundle is signed and uploaded, with a key that is made here."""
+    """Checks that the bundle is signed, with a key made here, and uploaded."""
     ring = Path(tempfile.mkdtemp(prefix="pf-"))  # gpg's sockets need a short path
     gpg = ("gpg", "--homedir", ring, "--batch", "-q")
     secret = ("--pinentry-mode", "loopback", "--passphrase", "a passphrase")
@@ -991,7 +992,7 @@ def maven_central():
 
 @contextmanager
 def serving(*command, **options):
-    """A server on a free port of loopback, PORT in its command, until the end of the block."""
+    """Runs a server on a free loopback port (PORT in its command) until the end of the block."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -1019,7 +1020,7 @@ def serving(*command, **options):
 
 
 def registries():
-    """Everything is published to registries on loopback, and installed from them by its name."""
+    """Publishes everything to registries on loopback, and installs it from them by name."""
     publish = ROOT / "packages/publish"
     stored = WORK / "pypi"
     stored.mkdir()

@@ -1,5 +1,5 @@
-/* bcryptprimitives.dll for Wine before 8.11, which has none: the one function
- * that Rust's standard library takes from it. Only for tests. */
+/* bcryptprimitives.dll for Wine before 8.11, which lacks it: the only function
+ * that Rust's standard library uses from it. For tests only. */
 #include <stddef.h>
 
 __declspec(dllimport) unsigned char SystemFunction036(void *, unsigned long);

@@ -1,4 +1,4 @@
-"""Finds habits of English that no native has, in this repository's Markdown and comments.
+"""Finds English that no native speaker would write, in this repository's Markdown and comments.
 
 tools/english.py [FILE ...]        all files, unless some are named
 """
@@ -43,12 +43,12 @@ COMMENTS = dict.fromkeys(
     (".c", ".go", ".h", ".java", ".js", ".mjs", ".php", ".rs", ".ts"), C_LIKE
 ) | {".py": PYTHON, ".sql": re.compile(r"'[^'\n]*'|(?P<prose>[ \t]*--.*)")}
 MARK = re.compile(r"^[ \t]*(?:///?|//!|/\*+|\*/?|#|--)(?=\s|$)", re.MULTILINE)
-# These are made from other files.
+# These are generated from other files.
 MADE = ("docs/recipes.md", "docs/benchmarks/", "bindings-c/include/", "bindings-c/php/resources/")
 
 
 def blank(text: str) -> str:
-    """Only its line breaks, so that lines keep their numbers."""
+    """Keeps only the line breaks, so that lines keep their numbers."""
     return text if text.isspace() else "\0" + "\n" * text.count("\n") + "\0"
 
 

@@ -1,4 +1,4 @@
-"""Checks that the files of a crate do not import each other in a circle.
+"""Checks that a crate's files do not import each other in a circle.
 
     tools/imports.py [--list] [SRC]        SRC is core/src unless given; --list prints every import
 
@@ -29,7 +29,7 @@ PATH = re.compile(r"(?<![:\w])\w+(?:::\w+)+")
 
 
 def code(text: str) -> str:
-    """The file without comments, texts and test modules."""
+    """Returns the file without comments, strings and test modules."""
     text = COMMENT_OR_TEXT.sub(" ", text)
     while match := TESTS.search(text):
         end, depth = match.end(), int(match[2] == "{")
@@ -41,7 +41,7 @@ def code(text: str) -> str:
 
 
 def leaves(tree: str) -> Iterator[tuple[str, str]]:
-    """Each path of a `use` tree, and the name it gets."""
+    """Yields each path of a `use` tree, and the name it is bound to."""
     tree = tree.strip()
     head, brace, rest = tree.partition("{")
     if brace:
@@ -71,7 +71,7 @@ class Crate:
         self.code: dict[Module, str] = {}
         self.stand_ins: dict[Module, Module] = {}
         tests: set[Module] = set()
-        # Beside a library, main.rs is another crate.
+        # Next to a library, main.rs is a separate crate.
         beside = src / "main.rs" if (src / "lib.rs").exists() else None
         for file in sorted(set(src.rglob("*.rs")) - {beside}):
             module = module_of(file.relative_to(src))
@@ -94,7 +94,7 @@ class Crate:
         }
 
     def file(self, module: Module, path: str, depth: int = 0) -> Module:
-        """The file that defines what `path` names in `module`."""
+        """Returns the file that defines whatever `path` names in `module`."""
         at: Module = module
         names = path.split("::")
         while names and names[0] in ("crate", "self", "super"):
@@ -139,7 +139,7 @@ class Crate:
 
 
 def circles(imports: dict[Module, set[Module]]) -> list[list[Module]]:
-    """The strongly connected components of more than one file."""
+    """Returns the strongly connected components with more than one file."""
 
     def reached(start: Module) -> set[Module]:
         seen: set[Module] = set()

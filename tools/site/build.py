@@ -1,8 +1,8 @@
 """Builds the site: the guide as a book, with the inspector and the API pages beside it.
 
-    tools/site/build.py SITE MDBOOK        as `make docs` calls it, when all of its parts are built
+    tools/site/build.py SITE MDBOOK        as `make docs` calls it, once all of its parts are built
 
-The book is made of a copy of docs/, to which the pages are added that are made of the code.
+The book is made from a copy of docs/ and the pages that are generated from the code.
 """
 
 from __future__ import annotations
@@ -67,20 +67,20 @@ def run(*command: str | Path, cwd: Path = ROOT, **environment: str) -> None:
 
 
 def header(up: str, current: str = "") -> str:
-    """The site's header, for a page whose way to the root is `up`."""
+    """Returns the site's header for a page whose path to the root is `up`."""
     text = (HERE / "header.html").read_text(encoding="utf-8").replace("{{ path_to_root }}", up)
     return text.replace(f">{current}</a>", f' aria-current="page">{current}</a>')
 
 
 def scaled(css: str) -> str:
-    """The inspector's rem are 16 px, mdBook's 10 px; in a media query both are 16 px."""
+    """A rem is 16 px in the inspector and 10 px in mdBook; in a media query, 16 px in both."""
     size = re.compile(r"^(?!@media).*", re.MULTILINE)
     rem = re.compile(r"([\d.]+)rem\b")
     return size.sub(lambda line: rem.sub(lambda n: f"{float(n[1]) * 1.6:g}rem", line[0]), css)
 
 
 def palette(css: str) -> str:
-    """The inspector's colours for mdBook, in which a class says which of them to show."""
+    """Returns the inspector's colours for mdBook, where a class selects the dark ones."""
     found = re.findall(r":root \{\n(.*?)\n *\}", css, re.DOTALL)
     light, dark = (re.sub(r"^ *color-scheme:.*\n", "", colours, flags=re.M) for colours in found)
     parts = [f":root {{\n{light}\n}}", f".navy, .coal, .ayu {{\n{dark}\n}}"]
@@ -90,7 +90,7 @@ def palette(css: str) -> str:
 
 
 def look(theme: Path) -> None:
-    """What the book shares with the inspector."""
+    """Writes the styles that the book shares with the inspector."""
     theme.joinpath("header.hbs").write_text(header("{{ path_to_root }}"), encoding="utf-8")
     colours = INSPECTOR.joinpath("palette.css").read_text(encoding="utf-8")
     theme.joinpath("palette.css").write_text(palette(colours), encoding="utf-8")
@@ -114,7 +114,7 @@ def book(site: Path, mdbook: str) -> None:
     look(source / "theme")
     with (source / "SUMMARY.md").open("a", encoding="utf-8") as summary:
         summary.write(CONTENTS)
-    # mdBook makes index.html of a README.md, but leaves the links to it as they are.
+    # mdBook turns a README.md into index.html, but leaves links to it unchanged.
     for page in source.rglob("*.md"):
         text = page.read_text(encoding="utf-8")
         text = re.sub(r"(\]\((?:[\w./-]*/)?)README\.md(?=[)#])", r"\1index.md", text)
@@ -122,7 +122,7 @@ def book(site: Path, mdbook: str) -> None:
     for page in [*source.rglob("README.md")]:
         page.rename(page.with_name("index.md"))
     run(mdbook, "build", "--dest-dir", site, source)
-    # mdBook copies whatever is not Markdown; styles and scripts it also copies under other names.
+    # mdBook copies everything but Markdown; it also copies styles and scripts under other names.
     (site / "book.toml").unlink()
     for file in (source / "theme").iterdir():
         if file.name != "live-id.js":
@@ -130,7 +130,7 @@ def book(site: Path, mdbook: str) -> None:
 
 
 def inspector(folder: Path) -> None:
-    """The page below the site's header, which takes the place of its own name."""
+    """Puts the page below the site's header, which replaces the page's own name."""
     shutil.copytree(TARGET / "inspector/site", folder)
     shutil.copy(HERE / "header.css", folder)
     page = folder / "index.html"
@@ -140,12 +140,12 @@ def inspector(folder: Path) -> None:
     text, count = re.subn(r'<p class="brand">.*?</p>\s*', "", text, flags=re.DOTALL)
     if count != 1:
         raise ValueError("the inspector does not say its name once")
-    # A page has one header.
+    # A page has only one header.
     own = re.sub(r"<(/?)header\b", r"<\1div", header("../", "Inspector"))
     bar = f'<div class="site-bar"><div class="inside">{own}</div></div>\n'
     text = text.replace('<header class="top">', f'<header class="top">\n{bar}', 1)
     page.write_text(text, encoding="utf-8")
-    # The page works offline, and so do its styles.
+    # The page works offline, and so must its styles.
     offline = folder / "offline.js"
     text = offline.read_text(encoding="utf-8")
     text = text.replace('"./bits.css",', '"./bits.css",\n  "./header.css",', 1)
@@ -154,30 +154,30 @@ def inspector(folder: Path) -> None:
 
 def rust(folder: Path) -> None:
     pages = TARGET / "doc"
-    # Pages of crates that are not asked for now.
+    # Pages of crates that are no longer documented may be left over.
     shutil.rmtree(pages, ignore_errors=True)
     packages = ["-p", "polyflake", "-p", "polyflake-coordination"]
     command = ["cargo", "doc", "-q", "--locked", "--no-deps", "--all-features", *packages]
     run(*command, CARGO_TARGET_DIR=str(TARGET))
     shutil.copytree(pages, folder)
-    # Its help page leads there.
+    # rustdoc's help page links to this page.
     redirect = '<!doctype html><meta http-equiv="refresh" content="0; url=polyflake/index.html">'
     (folder / "index.html").write_text(f"{redirect}<title>polyflake</title>\n", encoding="utf-8")
 
 
 def python(folder: Path) -> None:
-    """With the stub's types, which pdoc takes from a package of stubs that it can run."""
+    """Uses the stub's types, which pdoc reads from a stub package that it can run."""
     import polyflake
 
     stub = Path(polyflake.__file__).with_name("_polyflake.pyi").read_text(encoding="utf-8")
     stubs = TARGET / "site-stubs"
     (stubs / "polyflake-stubs").mkdir(parents=True, exist_ok=True)
     runs = re.sub(r"^(?:@|    )type_check_only,?\n", "", stub, flags=re.MULTILINE)
-    # pdoc shows how to construct an object by __init__.
+    # pdoc uses __init__ to show how to construct an object.
     runs = re.sub(
         r"def __new__\(\s+cls,(.*?)\) -> \w+:", r"def __init__(self,\1):", runs, flags=re.DOTALL
     )
-    # Python 3.11 cannot do array[int].
+    # Python 3.11 does not support array[int].
     runs = f"from __future__ import annotations\n{runs}".replace("array[int]", "array")
     (stubs / "polyflake-stubs/__init__.pyi").write_text(runs, encoding="utf-8")
     command = [sys.executable, "-W", "error", "-m", "pdoc", "--docformat", "google"]
@@ -188,7 +188,7 @@ def python(folder: Path) -> None:
 
 
 def java(folder: Path) -> None:
-    """With the checks of the package's tests."""
+    """Runs the same checks as the package's tests."""
     package = ROOT / "bindings-c/java"
     home = subprocess.run([package / "jdk"], stdout=subprocess.PIPE, text=True, check=False).stdout
     if not home:
@@ -198,7 +198,7 @@ def java(folder: Path) -> None:
     command += ["--add-stylesheet", str(HERE / "javadoc.css"), "--release", "22"]
     command += ["-d", str(folder), "--module", "io.polyflake"]
     run(*command, "--module-source-path", f"io.polyflake={package / 'src/main/java'}")
-    # Javadoc has no option for it, and a browser would look for one at the host's root.
+    # Javadoc has no option for an icon, and a browser would look for one at the host's root.
     icon = next(folder.parents[1].glob("favicon-*.svg"))
     for page in folder.rglob("*.html"):
         link = f'<link rel="icon" href="{os.path.relpath(icon, page.parent)}">'
@@ -211,7 +211,7 @@ def node(folder: Path) -> None:
 
 
 def link_back(site: Path, folder: Path) -> None:
-    """From each page of other tools to the guide. Mends links of tracing's documentation."""
+    """Adds a link to the guide to other tools' pages, and repairs links to tracing's pages."""
     for page in folder.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         text = re.sub(r'(?<=href=")(?:\.\./)*dispatcher(?=#)', TRACING, text)

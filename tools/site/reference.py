@@ -1,4 +1,4 @@
-"""The API pages of C, Go and PHP as Markdown: no tool here makes them."""
+"""Writes the API pages for C, Go and PHP as Markdown, since no tool here generates them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ HEADER = ROOT / "bindings-c/include/polyflake.h"
 GO = ROOT / "bindings-c/go"
 PHP = ROOT / "bindings-c/php/src"
 
-# Names that are code in a text of C, and within one of Go or PHP those that are no words.
+# Names to mark as code: in C comments, all of them; in Go and PHP comments, those that are not
+# ordinary words.
 C_NAME = re.compile(r"\b(polyflake_\w+|POLYFLAKE_\w+)\b")
 
 
@@ -26,7 +27,7 @@ def is_columns(part: str) -> bool:
 def markdown(
     comment: str, language: str, names: re.Pattern[str], is_code: Callable[[str], bool] = is_columns
 ) -> str:
-    """Text with names in code; what has columns or is indented stays as it is."""
+    """Marks names in a comment as code. Columns and indented parts stay unchanged."""
     parts = []
     for part in re.split(r"\n{2,}", comment.strip("\n")):
         if is_code(part):
@@ -50,7 +51,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Item:
-    """What the header declares and documents."""
+    """An item that the header declares and documents."""
 
     kind: str
     name: str
@@ -97,7 +98,7 @@ WITHOUT_GO = f"""{GO_TITLE}
 
 This site was built without Go. In a checkout, `go doc -all` in `bindings-c/go` prints this page.
 """
-# A declaration ends on its line, or with the bracket that it opens there. Its text is indented.
+# A declaration ends on its line, or with the bracket opened there. Its comment is indented.
 DECLARED = re.compile(
     r"^(?P<code>(?:const|var|func|type) [^\n]*(?:(?<=[({])\n(?:[^)}\n][^\n]*\n|\n)*[)}][^\n]*)?)\n"
     r"(?P<text>(?:    [^\n]*\n|\n)*)",
@@ -107,12 +108,12 @@ GO_NAME = re.compile(r"\b([A-Z]\w*\.[A-Z]\w*|Err[A-Z]\w*|[A-Z][a-z]+(?:ID|IDs|Co
 
 
 def go_name(code: str) -> str:
-    """The heading of a declaration: a method has its type before it."""
+    """Returns the heading for a declaration. A method's name follows its type's."""
     if method := re.match(r"func \(\w+ \*?(\w+)[^)]*\) (\w+)", code):
         return f"{method[1]}.{method[2]}"
     if name := re.match(r"(?:func|type|const|var) (\w+)", code):
         return name[1]
-    # A group: the first name in it, and that there are more.
+    # For a group, the first name in it, and a note that there are more.
     first = re.search(r"^\t(\w+)", code, re.MULTILINE)
     if first is None:
         raise ValueError(f"declares nothing: {code}")
@@ -120,7 +121,7 @@ def go_name(code: str) -> str:
 
 
 def go_page() -> str:
-    """What `go doc -all` prints."""
+    """Returns the output of `go doc -all` as a page."""
     go = shutil.which("go")
     if go is None:
         return WITHOUT_GO
@@ -153,11 +154,11 @@ METHOD = re.compile(
     + r"\((?:[^()]|\([^()]*\))*\)(?:: [^\n;{]+)?)",
     re.M | re.S,
 )
-# Also those that a constructor declares.
+# This includes properties that a constructor declares.
 PROPERTY = re.compile(DOC + r"^ *(?P<code>public readonly [^\n;,]*(?P<name>\$\w+))", re.M | re.S)
 PHP_NAME = re.compile(r"(\$\w+|\b\w*(?:->|::)?\w+\(\)|\b[A-Z]\w+Exception\b)")
 TAG = re.compile(r"^@(param|return|throws|implements|property-read) ", re.M)
-# What PHP itself calls.
+# Methods that PHP itself calls.
 MAGIC = {"__destruct", "__clone", "__serialize", "__unserialize", "__debugInfo"}
 
 
@@ -166,7 +167,7 @@ def doc_lines(doc: str) -> str:
 
 
 def described(doc: str) -> str:
-    """The text of a comment, and its tags as a list."""
+    """Returns the text of a comment, followed by its tags as a list."""
     first = TAG.search(doc)
     text, tags = (doc[: first.start()], doc[first.start() :]) if first else (doc, "")
     parts = [markdown(text.strip(), "php", PHP_NAME, lambda part: part.startswith("    "))]
@@ -186,7 +187,7 @@ def described(doc: str) -> str:
 
 
 def php_page() -> str:
-    """The public classes, with their public members."""
+    """Returns the page that lists the public classes and their public members."""
     parts = [
         "# PHP: namespace Polyflake",
         "The classes, in the order of their names; the exceptions come last.",

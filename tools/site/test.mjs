@@ -27,7 +27,7 @@ const TYPES = {
   ".woff2": "font/woff2",
 };
 
-/** Each page that is looked at, and a text that it must show. */
+/** Each page that the tests look at, and a string that it must show. */
 const PAGES = {
   landing: ["", "One core, not another port"],
   code: ["getting-started/python.html", "from polyflake import"],
@@ -51,7 +51,7 @@ const PAGES = {
   inspector: ["inspector/index.html#inspect?id=1541815603606036480", "2022-06-28 16:07:40.105"],
 };
 
-/** Serves below a folder, as a project's page of a static host does. */
+/** The site is served below a folder, as a project's pages are on a static host. */
 const BASE = "/polyflake/";
 
 async function serve() {
@@ -73,7 +73,7 @@ async function serve() {
   return { server, address: `http://127.0.0.1:${server.address().port}${BASE}` };
 }
 
-/** Runs the link checker, and returns what it says. */
+/** Runs the link checker, and returns its output. */
 function hyperlink(folder) {
   return new Promise((done) => {
     execFile(
@@ -85,7 +85,7 @@ function hyperlink(folder) {
   });
 }
 
-/** What the link checker cannot know: scripts make these work. */
+/** Checks a link that the link checker cannot check, because it works only with scripts. */
 async function works(link) {
   const [path, anchor] = link.split("#");
   const file = join(site, path, extname(path) ? "" : "index.html");
@@ -95,7 +95,7 @@ async function works(link) {
   // rustdoc marks several lines of a source file.
   const lines = /^(\d+)-(\d+)$/.exec(anchor);
   if (path.startsWith("/api/rust/src/") && lines) return has(page, lines[1]) && has(page, lines[2]);
-  // rustdoc's page of an item that moved, which takes the anchor along.
+  // rustdoc's page for an item that has moved, which keeps the anchor.
   const moved = /location\.replace\("([^"]+)" \+ location\.search \+ location\.hash\)/.exec(page);
   if (moved) return has(await readFile(resolve(file, "..", moved[1]), "utf8"), anchor);
   // The inspector's views.
@@ -151,7 +151,7 @@ describe("pages", { timeout: 900_000 }, () => {
     served?.server.close();
   });
 
-  /** Runs with its own page. Errors in scripts, and requests to other hosts, fail the test. */
+  /** Calls `run` with a separate page. Errors in scripts, and requests to other hosts, fail the test. */
   async function visit(options, run) {
     const context = await browser.newContext(options);
     const page = await context.newPage();
@@ -307,7 +307,7 @@ describe("pages", { timeout: 900_000 }, () => {
       }
       await page.goto(served.address);
       await isChosen(page, "Go");
-      // A page without Go shows its first language, and forgets nothing.
+      // A page without Go shows its first language, but does not forget the choice.
       await page.goto(`${served.address}leases.html`);
       await isChosen(page, "Python");
       await page.goto(`${served.address}counters.html`);
@@ -327,7 +327,7 @@ describe("pages", { timeout: 900_000 }, () => {
       assert.deepEqual(await chosen.allTextContents(), ["Python", "Python"]);
       await page.keyboard.press("ArrowLeft");
       assert.deepEqual(await chosen.allTextContents(), ["JavaScript", "JavaScript"]);
-      // Only the second has Rust.
+      // Only the second group of tabs has Rust.
       await tab(page, "Rust").click();
       assert.deepEqual(await chosen.allTextContents(), ["JavaScript", "Rust"]);
     }));
@@ -433,7 +433,7 @@ describe("pages", { timeout: 900_000 }, () => {
           if (path === "index.html") await page.locator(".live-id.live").waitFor();
           await page.evaluate(axe.source);
           const { violations } = await page.evaluate(() =>
-            // mdBook's own bar, and tables whose first column has no name.
+            // Skip mdBook's own bar, and allow tables whose first column has no name.
             axe.run(
               { exclude: ["#mdbook-menu-bar"] },
               { rules: { "empty-table-header": { enabled: false } } },

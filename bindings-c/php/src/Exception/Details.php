@@ -19,7 +19,7 @@ trait Details
         int $code,
         /** The error's name, such as "sequence_exhausted"; getCode() is its number. */
         public readonly string $name,
-        /** How many ms the clock is behind the last ID, for ClockMovedBackwardsException; otherwise 0. */
+        /** For ClockMovedBackwardsException, how many ms the clock is behind the last ID, less maxAheadMs; or 0. */
         public readonly int $behindMs,
         /**
          * How many ms the clock must advance before the next ID, for ClockMovedBackwardsException and
