@@ -1,5 +1,5 @@
-//! What a Node addon needs from the linker. On Linux the addon is never unloaded: that would drop the process's cursors,
-//! and IDs would repeat.
+//! Linker settings for a Node addon. On Linux the addon is never unloaded, because that would drop the process's
+//! cursors, and IDs would repeat.
 
 fn main() {
     napi_build::setup();

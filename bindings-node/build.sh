@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the npm packages: the native addon in npm/, the WebAssembly module and the bundles in dist/, and the types in
-# index.d.ts and decode.d.ts. `npm pack` in both folders then packs what users install. With the argument `wasm`, all but the addon.
+# index.d.ts and decode.d.ts. `npm pack` in both folders then packs what users install. With the argument `wasm`, builds
+# everything except the addon.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR=$PWD/target
@@ -25,7 +26,7 @@ elif [ "$platform" = linux-x64 ]; then
   stores=$(tools/stores)
   profile=${PROFILE:-release}
   cargo build -q --locked --profile $profile -p polyflake-node $stores
-  # Whatever its date, since cargo brings back an older build of other stores with its own.
+  # Always strip: if cargo restores an earlier build, made for other stores, the file keeps its older date.
   tools/need strip binutils
   strip -o $addon.new "$CARGO_TARGET_DIR/${profile/#dev/debug}/libpolyflake_node.so"
   mv $addon.new $addon
@@ -50,7 +51,7 @@ wasm() { # MODULE GLUE FEATURES
 wasm "$made/browser.wasm" "$made/browser-glue" ""
 wasm $here/dist/polyflake.wasm "$made/glue" public-ids
 
-# What the entry `polyflake/decode` knows of the core.
+# The facts about the core that the entry point `polyflake/decode` uses.
 "$CARGO_TARGET_DIR/debug/polyflake-facts" >"$made/facts.json"
 mkdir -p "$made/facts"
 if newer $here/facts.js "$made/facts/presets.js" || ! cmp -s "$made/facts.json" "$made/facts/made-of.json"; then

@@ -1,5 +1,5 @@
-// Makes the modules `polyflake/presets` and `polyflake/facts`, with their types, of the core's facts: the JSON that
-// polyflake-facts (bindings-wasm/bindgen) prints.
+// Generates the modules `polyflake/presets` and `polyflake/facts`, with their types, from the core's facts: the JSON
+// that polyflake-facts (bindings-wasm/bindgen) prints.
 // node facts.js JSON FOLDER
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -32,9 +32,9 @@ write(
 write(
   "presets.d.ts",
   `
-/** A preset as an object, which \`new Layout\` of the entry \`polyflake\` takes too. */
+/** A preset as an object. \`new Layout\` in \`polyflake\` accepts it too. */
 export interface Preset {
-  /** Each field's width in bits, by its name, the highest field first. */
+  /** Each field's width in bits, keyed by its name, highest field first. */
   readonly fields: Readonly<Record<string, number>>;
   /** The instant of tick 0, in Unix ms. */
   readonly epochMs: number;
@@ -42,7 +42,7 @@ export interface Preset {
   readonly tickMs: number;
 }
 
-/** Every preset by its name. A program that imports this bundles all of them. */
+/** Every preset, keyed by its name. A program that imports this bundles all of them. */
 export declare const presets: Readonly<Record<string, Preset>>;
 `,
   presets.map(
@@ -53,12 +53,12 @@ export declare const presets: Readonly<Record<string, Preset>>;
 
 // The text formats and the errors -------------------------------------------------------------------------------
 
-/** The digits of each place, or of the first only if they are the same in all. */
+/** Returns the digits of each position, or just the first position's if all positions have the same ones. */
 const digitsOf = (places) => (new Set(places).size === 1 ? places.slice(0, 1) : places);
 
 const UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-/** All letters where the first of them are read as their lower case: gzip then finds one text again and again. */
+/** Returns all letters if the first few are read as lower case, because gzip then finds the same string repeatedly. */
 const alphabets = (read, as) =>
   read && UPPER.startsWith(read) && read.toLowerCase() === as
     ? { read: UPPER, as: UPPER.toLowerCase() }
@@ -69,7 +69,7 @@ write(
   Object.entries(errors).map(
     ([name, number]) => `export const ${name.toUpperCase()} = [${number}, ${text(name)}];`,
   ),
-  // Without what other objects inherit, such as `toString`.
+  // No prototype, so that it inherits no properties such as `toString`.
   "export const formats = {",
   "  __proto__: null,",
   formats.map(({ name, digits, sorts, same }) => {
@@ -77,7 +77,7 @@ write(
     const format = {
       digits: digitsOf(digits),
       length: digits.length,
-      // JSON leaves out what is undefined.
+      // JSON leaves out undefined values.
       sorts: sorts || undefined,
       ...alphabets(read, as),
     };
@@ -89,17 +89,17 @@ write(
 write(
   "facts.d.ts",
   `
-/** A format for texts. */
+/** A text format. */
 export interface FormatFacts {
-  /** The digits of each place, from 0 up. If there is one only, they are those of every place. */
+  /** The digits of each position, from 0 up. A single entry applies to every position. */
   readonly digits: readonly string[];
-  /** How many characters the longest text has. */
+  /** The length of the longest string, in characters. */
   readonly length: number;
-  /** Whether every text has them. */
+  /** True if every string has this length. Strings then sort like the IDs. */
   readonly sorts?: boolean;
-  /** The characters that are read as another. */
+  /** The characters that are read as other characters. */
   readonly read: string;
-  /** As which, in the same order. */
+  /** The characters to read instead, in the same order. */
   readonly as: string;
 }
 export declare const formats: Readonly<Record<string, FormatFacts>>;

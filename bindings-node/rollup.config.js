@@ -7,7 +7,7 @@ const made = fileURLToPath(new URL("../target/npm", import.meta.url));
 const read = (path, encoding) => readFileSync(new URL(path, import.meta.url), encoding);
 const { version } = JSON.parse(read("package.json", "utf8"));
 
-/** Modules that exist by name only, with the glue of one of the two WebAssembly modules. */
+/** Provides the modules that exist only by name, including the glue for one of the two WebAssembly modules. */
 const names = (glue = "glue") => ({
   name: "names",
   resolveId(source) {
@@ -31,7 +31,7 @@ const typeNames = {
   resolveId: (source) => (source === "polyflake/presets" ? `${made}/facts/presets.d.ts` : null),
 };
 
-/** The same instance in Node, whether it is imported or required. */
+/** Gives Node the same instance whether the package is imported or required. */
 const nodeImport = {
   name: "node-import",
   generateBundle(_, { "node.cjs": { exports } }) {
@@ -71,7 +71,7 @@ export default [
   { ...entry("workerd"), external: "./polyflake.wasm", output: file("workerd.mjs", "es") },
   {
     ...entry("decode"),
-    // Only what is used of the modules that it shares with the others.
+    // From the modules shared with the other entry points, keep only the parts that this one uses.
     treeshake: { moduleSideEffects: false },
     output: [file("decode.mjs", "es"), file("decode.cjs", "cjs")],
   },

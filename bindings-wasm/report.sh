@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What the WebAssembly module is made of, function by function (with twiggy), and its size. Run bindings-node/build.sh first.
+# Shows what takes up space in the WebAssembly module, function by function (with twiggy), and its size. Run
+# bindings-node/build.sh first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}

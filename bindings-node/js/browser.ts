@@ -11,8 +11,8 @@ connect(() => {
   return wasmBackend(new WebAssembly.Module(bytes), coreError);
 });
 
-// A page may load this file twice, with `import` and with `require`. Both copies then use the core of the first, so
-// that they share its cursors.
+// A page may load this file twice, with `import` and with `require`. Both copies then use the first copy's core, and so
+// share its cursors.
 const realm = globalThis as unknown as Record<symbol, typeof own | undefined>;
 const key = Symbol.for(`polyflake@${version}`);
 realm[key] ??= own;

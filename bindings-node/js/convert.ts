@@ -1,4 +1,4 @@
-// Converts JavaScript values to texts that the core parses.
+// Converts JavaScript values to strings that the core parses.
 import { typeOf } from "../../bindings-wasm/js/arrays.js";
 import type { NodeTexts, Reading } from "../../bindings-wasm/js/backend.js";
 import { clockThrew } from "./errors.js";
@@ -36,7 +36,7 @@ export function integer(value: Integer, what: string): string {
 
 /**
  * Converts an ID to a bigint if it is a bigint, a Number that is a safe integer, or a string of decimal digits. Returns
- * undefined for anything else, which then goes to the core as the text from {@link integer}.
+ * undefined for anything else, which the caller then passes to the core as the text from {@link integer}.
  */
 export function bigintOf(id: Integer): bigint | undefined {
   switch (typeof id) {
@@ -62,8 +62,8 @@ export function path(value: string, what: string): string {
 }
 
 /**
- * Checks that UTF-8 can represent a text. A lone surrogate has no encoding, and replacing it with U+FFFD would make a
- * different text.
+ * Checks that UTF-8 can represent a string. A lone surrogate has no encoding, and replacing it with U+FFFD would
+ * produce a different string.
  */
 export function wellFormed(value: string, what: string, takes: string): string {
   if (!/\p{Surrogate}/u.test(value)) return value;
@@ -100,7 +100,7 @@ export function toDate(unixMs: bigint | number): Date | null {
   return Number.isNaN(date.getTime()) ? null : date;
 }
 
-/** Wraps a caller's clock. Anything that the clock throws is kept for the error that follows. */
+/** Wraps a caller's clock. Anything that the clock throws is saved for the error that follows. */
 export function reading(clock: () => number | bigint): Reading {
   return () => {
     try {

@@ -1,7 +1,7 @@
 // Finds other copies of this package in the process, which may have separate cursors.
 import type { Backend } from "../../bindings-wasm/js/backend.js";
 
-/** The mark that a copy leaves for other copies, whatever their versions. */
+/** The record that a copy leaves in the global object for other copies to find, whatever their versions. */
 interface Copy {
   /**
    * Identifies the cursors that the copy uses. Two copies of the JavaScript that use the same native library have equal
@@ -58,6 +58,6 @@ function placeInStack(): string | undefined {
   try {
     return /[^\s(@]*[/\\][^\n]*?:\d+:\d+/.exec(new Error().stack ?? "")?.[0];
   } catch {
-    return undefined; // a program may have its own kind of stack
+    return undefined; // a program may format stacks in its own way
   }
 }

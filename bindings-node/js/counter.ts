@@ -10,7 +10,7 @@ import { noNetwork, optionTexts, Together } from "./stores.js";
 export interface CounterOptions {
   /**
    * The address of the store that hands out the numbers, such as `"redis://host/0"` or `"etcd://host:2379"`. Several
-   * stores divide the numbers among themselves, so that one of them may be down: numbers are then unique, but not
+   * stores divide the numbers among themselves, so one of them can be down; the numbers are then unique but not
    * ordered. Every process must list the stores in the same order. Required.
    */
   store: string | readonly string[];
@@ -18,8 +18,8 @@ export interface CounterOptions {
   start?: Integer | undefined;
   /**
    * How many numbers the store hands out at a time: 1 to 1000000000, or `"auto"` (the default), which starts with 100
-   * and then takes enough to last ten minutes, at most 1000000. With 1, each number is requested from the store, and
-   * numbers increase across all processes.
+   * and then takes enough to last ten minutes, at most 1000000. With 1, each number is requested from the store
+   * separately, and numbers increase across all processes.
    */
   step?: Integer | "auto" | undefined;
   /** The longest time that a call waits for the store, in ms: 0 to 4294967295. Default: 10000. */
@@ -44,12 +44,12 @@ let closeOnly: (this: Counter) => void;
 
 /**
  * A counter that issues each number once: 1, 2, 3 and so on, for order numbers or a table's keys. A store hands out the
- * numbers in segments, so that most of them need no round trip.
+ * numbers in segments, so most numbers need no round trip.
  *
  * - No number is issued twice, by any process, as long as the store does not lose writes that it has acknowledged.
- * - With one store, each number is greater than every number that this process got before the call began.
- * - If a process ends without {@link Counter.close}, the numbers it had fetched but not returned are skipped: at most
- *   two segments, and the numbers of calls in progress.
+ * - With one store, each number is greater than every number that this process received before the call began.
+ * - If a process exits without calling {@link Counter.close}, the numbers it had fetched but not returned are skipped:
+ *   at most two segments, plus the numbers of any calls in progress.
  *
  * All Counters in a process with the same store and name share the numbers in hand, even across worker threads.
  * `cluster` and PM2 workers are separate processes, and each has its own numbers in hand. Counters work only in Node's
@@ -103,8 +103,8 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
    * channel `polyflake:lease` of `node:diagnostics_channel`, each as a {@link LeaseEvent} without a node.
    *
    * @throws {PolyflakeError} (the promise rejects) `INVALID_OPTION` if an option is invalid, if this process already
-   * uses the counter with another `start` or `step`, or outside Node's native build; `COUNTER_UNAVAILABLE` if the store
-   * cannot be reached within `maxWaitMs`, or refuses to hand out numbers.
+   * uses the counter with a different `start` or `step`, or outside Node's native build; `COUNTER_UNAVAILABLE` if the
+   * store cannot be reached within `maxWaitMs`, or refuses to hand out numbers.
    *
    * @example
    * ```js
@@ -124,9 +124,9 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * Returns the next number if one is in hand. This never waits, because a wait would block the event loop for as long
-   * as the store takes. With a `step` of 1, no number is ever in hand; after a burst that uses up the numbers in hand,
-   * none is available until the store replies. {@link Counter.nextIdAsync} waits instead.
+   * Returns the next number if one is in hand. This never waits, because a wait would block the event loop until the
+   * store replies. With a `step` of 1, no number is ever in hand; after a burst that uses up the numbers in hand, none
+   * is available until the store replies. {@link Counter.nextIdAsync} waits instead.
    *
    * @throws {PolyflakeError} `COUNTER_UNAVAILABLE` if no number is in hand (the store is asked for more in the
    * background), or `CLOSED`.
@@ -149,8 +149,8 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
    * at most `maxWaitMs` (at most twice that if another call is already waiting).
    *
    * @throws {PolyflakeError} (the promise rejects) `COUNTER_UNAVAILABLE` if the store has not handed out a number by
-   * then, or at once if waiting does not help: the store refuses, somebody removed the counter, or the counter has
-   * reached 2^63 - 1. Or `CLOSED`.
+   * then, or at once if waiting cannot help: the store refuses, the counter was removed, or it has reached 2^63 - 1. Or
+   * `CLOSED`.
    */
   async nextIdAsync(): Promise<bigint> {
     return this.#inner.take() ?? ((await this.#together.later(1, 1))[0] as bigint);
@@ -158,19 +158,19 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
 
   /**
    * Returns the next `n` numbers, 1 to 16777216, if that many are in hand (see {@link Counter.stats}). They increase,
-   * and may have gaps between them.
+   * possibly with gaps.
    *
-   * @throws {PolyflakeError} as {@link Counter.nextId} does; no numbers are lost then, unless a worker thread takes
-   * some at the same time. `INVALID_OPTION` for any other `n`.
+   * @throws {PolyflakeError} as {@link Counter.nextId} does; no numbers are lost in that case, unless a worker thread
+   * takes some at the same time. `INVALID_OPTION` for any other `n`.
    */
   nextIds(n: Integer): BigUint64Array {
     return this.#inner.nextIds(batchSize(n));
   }
 
   /**
-   * Resolves to the next `n` numbers, 1 to 16777216, without blocking the event loop. They increase, and may have gaps
-   * between them. The call may wait for `maxWaitMs` each time it makes no progress. If it fails, the numbers taken so
-   * far are lost, and are never issued again.
+   * Resolves to the next `n` numbers, 1 to 16777216, without blocking the event loop. They increase, possibly with
+   * gaps. The call may wait for up to `maxWaitMs` each time it makes no progress. If it fails, the numbers taken so far
+   * are lost, and are never issued again.
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Counter.nextIdAsync} does, or `INVALID_OPTION` for any
    * other `n`.
@@ -191,7 +191,8 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
 
   /**
    * Resolves to the first of `n` consecutive numbers, 1 to 16777216; the last is `n` - 1 higher. If fewer than `n` are
-   * left in hand, this skips them and asks the store. That is why it returns a promise, unlike {@link Counter.nextId}.
+   * left in hand, this skips them and asks the store for more. That is why it returns a promise, unlike
+   * {@link Counter.nextId}.
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Counter.nextIdAsync} does, or `INVALID_OPTION` for any
    * other `n` and for a counter with several stores, whose numbers are not consecutive.
@@ -202,8 +203,8 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * Resolves to the highest number that the store has handed out, in segments, to any process, or 0 before the first.
-   * This asks the store.
+   * Resolves to the highest number in any segment that the store has handed out to any process, or 0 before the first
+   * segment. Each call queries the store.
    *
    * @throws {PolyflakeError} (the promise rejects) `COUNTER_UNAVAILABLE` if the store cannot be reached within
    * `maxWaitMs`, or has no such counter. Or `CLOSED`.
@@ -213,9 +214,8 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * Moves the counter above `number` (1 to 2^63 - 1), so that the store only hands out higher segments. This process
-   * gives up its numbers in hand, while other processes use theirs up. Nothing changes if the counter is already
-   * higher.
+   * Moves the counter above `number` (1 to 2^63 - 1), so that the store hands out only higher segments. This process
+   * gives up its numbers in hand, but other processes use up theirs. Nothing changes if the counter is already higher.
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Counter.peek} does, or `INVALID_OPTION` for any other
    * number.
@@ -241,7 +241,7 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * How many numbers are in hand, how often the store was asked, and more, for monitoring.
+   * How many numbers are in hand, how often the store handed out numbers, and more, for monitoring.
    *
    * @throws {PolyflakeError} `CLOSED`.
    */
@@ -250,10 +250,10 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * Closes this Counter. From now on, its calls throw `CLOSED`, including those that are waiting. The last Counter in
-   * this process with that name gives its numbers in hand back, so that no gap is left. The promise resolves when that
-   * is done, or after a few seconds if the store does not answer. An `await using` declaration does the same; `using`
-   * does not wait.
+   * Closes this Counter. From then on, its calls throw `CLOSED`, including those that are waiting. Closing the last
+   * Counter with that name in this process gives back the numbers in hand, unless another process has fetched numbers
+   * since. The promise resolves when that is done, or after a few seconds if the store does not answer. An `await using`
+   * declaration does the same; `using` does not wait.
    */
   async close(): Promise<void> {
     this.#givenBack ??= new Promise((resolve) => this.#inner.close(resolve));
@@ -261,19 +261,19 @@ export class Counter implements IterableIterator<bigint, never, undefined>, IdGe
   }
 
   /**
-   * Returns the iterator's next step, with a number as from {@link Counter.nextId}. The iterator never ends, but may
+   * Returns the next number, from {@link Counter.nextId}, as an iterator result. The iterator never ends, but may
    * throw.
    */
   next(): IteratorYieldResult<bigint> {
     return { value: this.#nextId(), done: false };
   }
 
-  /** Returns the counter itself, so that `for` takes its numbers from {@link Counter.next}. */
+  /** Returns the counter itself, so that `for` loops take numbers from {@link Counter.next}. */
   [Symbol.iterator](): this {
     return this;
   }
 
-  /** Returns an iterator for `for await`, with numbers as from {@link Counter.nextIdAsync}. */
+  /** Returns an iterator for `for await` loops, which takes numbers from {@link Counter.nextIdAsync}. */
   async *[Symbol.asyncIterator](): AsyncGenerator<bigint, never, undefined> {
     for (;;) yield await this.nextIdAsync();
   }

@@ -1,5 +1,5 @@
 // The entry point `polyflake/decode`, which reads IDs without the core, using facts that the build takes from the core
-// (see facts.js). Errors say the same as the core's. Some use fewer words, to stay within 3 KB.
+// (see facts.js). Its error messages say the same as the core's, some of them in fewer words to stay within 3 KB.
 import type { ErrorFacts, FormatFacts } from "polyflake/facts";
 import { formats, INVALID_ID, INVALID_LAYOUT, INVALID_OPTION, TIME_OUT_OF_RANGE } from "polyflake/facts";
 import type { Instant, Integer } from "./convert.js";
@@ -14,7 +14,7 @@ export type { PolyflakeErrorCode } from "./errors.js";
 export { PolyflakeError } from "./errors.js";
 export type { Format } from "./text.js";
 
-/** A layout as an object. `new Layout` of the entry point `polyflake` takes it too. */
+/** A layout as an object. `new Layout` from the entry point `polyflake` accepts it too. */
 export interface LayoutFields extends Omit<AnyLayoutFields, "fields"> {
   /**
    * Each field's name and width in bits, highest field first, as an object or an array of pairs. Each call reads them
@@ -31,7 +31,7 @@ type Parts = readonly [Place[], timestamp: Place, sequence: Place, bits: number,
 
 /** A decoded ID, from {@link decode}. */
 export class Decoded {
-  // Declared without values, because it takes less code if the constructor assigns all of them at once.
+  // Declared without values, because assigning them all at once in the constructor takes less code.
   /** The ID. */
   declare readonly id: bigint;
   /** The start of the ID's tick; `null` past the year 275760, the end of Date's range. */
@@ -91,7 +91,7 @@ export class Decoded {
 
 /**
  * Decodes an ID: a bigint, a decimal string, or a Number that is a safe integer. `layout` is a preset, or your own
- * object in the form that `new Layout` of the entry point `polyflake` takes, but not a `Layout`.
+ * object in the form that `new Layout` from the entry point `polyflake` accepts, but not a `Layout`.
  *
  * @throws {PolyflakeError} `INVALID_ID` if it is not an ID of this layout; `INVALID_LAYOUT` if the layout has no
  * timestamp, no sequence, or more than 64 bits, or if a name, a width, the epoch or the tick is not valid. `new Layout`
@@ -116,8 +116,8 @@ export function decode(id: Integer, layout: LayoutFields): Decoded {
  * Returns the lowest ID at or after an instant (a Date, or Unix ms), for the lower bound of a time range. `layout` is
  * as in {@link decode}.
  *
- * @throws {PolyflakeError} `TIME_OUT_OF_RANGE`, or `INVALID_LAYOUT` if a node field is above the
- * timestamp, or as {@link decode} does.
+ * @throws {PolyflakeError} `TIME_OUT_OF_RANGE`, `INVALID_LAYOUT` if a node field is above the timestamp, or any error
+ * that {@link decode} throws.
  *
  * @example
  * ```js
@@ -134,8 +134,8 @@ export function minId(time: Instant, layout: LayoutFields): bigint {
  * Returns the highest ID at or before an instant (a Date, or Unix ms), for the upper bound of a time range. `layout` is
  * as in {@link decode}.
  *
- * @throws {PolyflakeError} `TIME_OUT_OF_RANGE`, or `INVALID_LAYOUT` if a node field is above the
- * timestamp, or as {@link decode} does.
+ * @throws {PolyflakeError} `TIME_OUT_OF_RANGE`, `INVALID_LAYOUT` if a node field is above the timestamp, or any error
+ * that {@link decode} throws.
  */
 export function maxId(time: Instant, layout: LayoutFields): bigint {
   return bound(time, layout, false);
@@ -291,7 +291,7 @@ const fail: (error: ErrorFacts, message: string) => never = ([number, name], mes
   throw new PolyflakeError(number, name.toUpperCase(), `${name}: ${message}`);
 };
 
-/** Returns a caller's text for a message: shortened if it is long, with special characters as code points. */
+/** Formats a caller's string for a message: shortened if it is long, with special characters as code points. */
 const shown = (given: string) =>
   given
     .replace(/^(.{40}).+/su, "$1…")

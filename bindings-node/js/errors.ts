@@ -43,11 +43,11 @@ export class PolyflakeError extends Error {
   declare readonly code: PolyflakeErrorCode;
   /** The error's permanent number, the same in every language. */
   declare readonly number: number;
-  /** How many ms the clock is behind the last ID issued. Only with `CLOCK_MOVED_BACKWARDS`. */
+  /** How many ms the clock is behind the last ID issued, less `maxAheadMs`. Only with `CLOCK_MOVED_BACKWARDS`. */
   declare readonly behindMs?: number;
   /**
    * With `CLOCK_MOVED_BACKWARDS` and `SEQUENCE_EXHAUSTED`, how many ms the clock must advance before the next ID. With
-   * `LEASE_LOST`, how many ms from now the store is asked again.
+   * `LEASE_LOST`, how many ms will pass before the store is asked again.
    */
   declare readonly retryAfterMs?: number;
 

@@ -1,7 +1,7 @@
 /**
  * A source of unique 64-bit IDs: a {@link Snowflake}, a {@link Counter}, or your own generator. Use it as the type of a
- * parameter that accepts any of them. If your code can wait, call `nextIdAsync`, which gets a number even if a Counter
- * has none in hand.
+ * parameter that accepts any of them. If your code can wait, call `nextIdAsync`, which returns a number even if a
+ * Counter has none in hand.
  *
  * @example
  * ```ts

@@ -5,7 +5,7 @@ import { bigintOf, idArray, integer, nodeTexts, text, toDate, unixMs, wrongType 
 import { core } from "./core.js";
 import { HIGH, halves, isNode, LOW, Reader, whole } from "./reader.js";
 
-// A layout decodes IDs, and a decoded ID has its layout, so these classes share a file.
+// A layout decodes IDs, and a decoded ID refers to its layout, so these classes share a file.
 
 /** A layout as an object. */
 export interface LayoutFields {
@@ -20,10 +20,10 @@ export interface LayoutFields {
 /**
  * The meaning of an ID's bits: fields from the highest bit down, the epoch, and the tick.
  *
- * The constructor takes a preset's name, such as `"twitter"` (see {@link Layout.presets}); a text, such as
+ * The constructor takes a preset's name, such as `"twitter"` (see {@link Layout.presets}); a layout string, such as
  * `"timestamp:41|worker:10|sequence:12@1288834974657/1ms"` (the epoch in Unix ms, the tick as Nms or Ns); or an object,
  * such as `{ fields: { timestamp: 41, worker: 10, sequence: 12 }, epochMs: 1288834974657 }`. `String(layout)` and
- * `JSON.stringify` return the text.
+ * `JSON.stringify` return the layout string.
  *
  * @throws {PolyflakeError} `INVALID_LAYOUT` or `UNKNOWN_LAYOUT`.
  *
@@ -63,7 +63,7 @@ export class Layout {
   }
 
   /**
-   * Decodes many IDs at once, for a few ns each. The result reads `ids` again for each of its columns.
+   * Decodes many IDs at once, at a few ns each. The result reads `ids` again for each of its columns.
    *
    * @throws {PolyflakeError} `INVALID_ID` if any of them is not an ID of this layout. The message names the first.
    *
@@ -84,8 +84,8 @@ export class Layout {
 
   /**
    * Composes the ID for an instant (a Date, or Unix ms, rounded down to the tick), a node and a sequence number, for
-   * imports and tests. The ID may equal one that was issued. `node` is as in {@link SnowflakeOptions.node}, or `null`
-   * if the layout has no node field.
+   * imports and tests. The ID may equal one that has already been issued. `node` is as in {@link
+   * SnowflakeOptions.node}, or `null` if the layout has no node field.
    *
    * @throws {PolyflakeError} `TIME_OUT_OF_RANGE`, `INVALID_NODE`, or `INVALID_OPTION` for the sequence.
    */
@@ -98,8 +98,7 @@ export class Layout {
   /**
    * Returns the lowest ID at or after an instant (a Date, or Unix ms), for the lower bound of a time range.
    *
-   * @throws {PolyflakeError} `TIME_OUT_OF_RANGE`, or `INVALID_LAYOUT` if a node field is above the
-   * timestamp.
+   * @throws {PolyflakeError} `TIME_OUT_OF_RANGE`, or `INVALID_LAYOUT` if a node field is above the timestamp.
    */
   minId(time: Instant): bigint {
     return core().minId(this.#parts.text, unixMs(time));
@@ -108,8 +107,7 @@ export class Layout {
   /**
    * Returns the highest ID at or before an instant (a Date, or Unix ms), for the upper bound of a time range.
    *
-   * @throws {PolyflakeError} `TIME_OUT_OF_RANGE`, or `INVALID_LAYOUT` if a node field is above the
-   * timestamp.
+   * @throws {PolyflakeError} `TIME_OUT_OF_RANGE`, or `INVALID_LAYOUT` if a node field is above the timestamp.
    */
   maxId(time: Instant): bigint {
     return core().maxId(this.#parts.text, unixMs(time));
@@ -186,17 +184,17 @@ export class Layout {
     return this.#field("sequence").shift;
   }
 
-  /** Returns whether both have the same fields, epoch and tick. */
+  /** Returns whether both layouts have the same fields, epoch and tick. */
   equals(other: Layout): boolean {
     return other instanceof Layout && other.#parts.text === this.#parts.text;
   }
 
-  /** Returns the layout's text, which `new Layout` parses. */
+  /** Returns the layout string, which `new Layout` accepts. */
   toString(): string {
     return this.#parts.text;
   }
 
-  /** Returns the layout's text. */
+  /** Returns the layout string. */
   toJSON(): string {
     return this.#parts.text;
   }
@@ -308,7 +306,7 @@ export class Decoded {
     return this.#layout;
   }
 
-  /** Returns whether both are the same ID, decoded by equal layouts. */
+  /** Returns whether both hold the same ID, decoded by equal layouts. */
   equals(other: Decoded): boolean {
     return other instanceof Decoded && other.id === this.id && other.layout.equals(this.layout);
   }
@@ -337,7 +335,7 @@ export class Decoded {
   }
 }
 
-/** The object that Node shows for a `Decoded`: its values, under the same class name. */
+/** The object that Node displays in place of a `Decoded`: the same values, under the same class name. */
 const Shown = class Decoded {
   constructor(values: object) {
     Object.assign(this, values);

@@ -29,8 +29,8 @@ interface FastCalls {
   /** Fills an array that nothing else refers to. */
   fillNew(ids: BigUint64Array): void;
   /**
-   * Reads from the shared array how long the call has waited, and writes the result of `poll` of {@link
-   * BackendSnowflake} there.
+   * Reads from the shared array how long the call has waited, and writes the result of {@link BackendSnowflake}'s
+   * `poll` there.
    */
   poll(ids: BigUint64Array): void;
   state: unknown;
@@ -39,14 +39,14 @@ interface FastCalls {
 interface Calls extends Omit<Backend, "snowflake" | "idText" | "open" | "openCounter" | "openSequences"> {
   fastCalls(shared: BigUint64Array): FastCalls;
   snowflake(state: unknown, ...given: Parameters<Backend["snowflake"]>): NativeSnowflake;
-  // The rest depends on whether the addon was built with leases, counters and sequences.
-  /** Acquires a lease. `done` gets a value for `snowflakeOnLease`. */
+  // Each of these exists only if the addon was built with leases, counters or sequences.
+  /** Acquires a lease. `done` receives a value for `snowflakeOnLease`. */
   lease?(options: string[], node: NodeTexts | undefined, done: Done<unknown>): void;
   snowflakeOnLease(state: unknown, opened: unknown): NativeSnowflake;
-  /** Opens a counter. `done` gets a value for `counter`. */
+  /** Opens a counter. `done` receives a value for `counter`. */
   openCounter?(name: string, options: string[], done: Done<unknown>): void;
   counter(state: unknown, opened: unknown): NativeCounter;
-  /** Opens sequences. `done` gets a value for `sequences`. */
+  /** Opens sequences. `done` receives a value for `sequences`. */
   openSequences?(name: string, options: string[], done: Done<unknown>): void;
   sequences(opened: unknown): BackendSequences;
   onLeaseEvent(publish: (event: LeaseEvent) => void): void;
@@ -80,7 +80,7 @@ export interface LeaseEvent {
   readonly store: string;
   /** The whole event as a sentence, without secrets. */
   readonly message: string;
-  /** Whether somebody should look into the event. */
+  /** Whether the event needs attention. */
   readonly isWarning: boolean;
 }
 
@@ -88,7 +88,7 @@ type WithErrors<Call> = Call extends (...given: infer Given) => infer Returned
   ? (error: MakeError, ...given: Given) => Returned
   : never;
 
-/** The addon's exports. Each function's first argument creates its errors. */
+/** The addon's exports. Each takes, as its first argument, the function that creates its errors. */
 export type Addon = {
   [Name in keyof Calls]: WithErrors<NonNullable<Calls[Name]>>;
 };

@@ -41,8 +41,8 @@ function openBackend(): Backend {
 }
 
 /**
- * Publishes an event. If nothing has subscribed, Node emits the warnings, so that a program that waits for half a
- * minute says why.
+ * Publishes an event. If nothing has subscribed, emits warnings as Node's own, so that a program that waits for half a
+ * minute explains why.
  */
 function tellOfLease(event: LeaseEvent) {
   if (leases.hasSubscribers) {

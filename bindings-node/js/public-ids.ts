@@ -4,11 +4,11 @@ import { bigintOf, integer, text, wrongType } from "./convert.js";
 import { core } from "./core.js";
 
 /**
- * Turns IDs into short texts for outsiders, such as `order_15ShV20Bxc6UJvKSQbDvo0J`, and back. A text hides when and
- * where an ID was issued, and decoding it needs no table.
+ * Turns IDs into short strings for outsiders, such as `order_15ShV20Bxc6UJvKSQbDvo0J`, and back. Such a public ID hides
+ * when and where the ID was issued, and decoding it needs no table.
  *
- * Available only in Node and workerd, because the users of a browser must not have the keys. Create it once and reuse
- * it. `console.log` does not show its keys.
+ * Available only in Node and workerd, because browser users must not have the keys. Create it once and reuse it.
+ * `console.log` does not show its keys.
  *
  * @example
  * ```js
@@ -22,18 +22,18 @@ import { core } from "./core.js";
  */
 export class PublicIds {
   readonly #inner: BackendPublicIds;
-  /** The prefix of the texts. */
+  /** The prefix of the public IDs. */
   readonly prefix: string;
-  /** The numbers of the keys. The first key encodes. */
+  /** The keys' numbers. The first key is used for encoding. */
   readonly keyNumbers: readonly number[];
 
   /**
-   * @param keys - The first key encodes, and every key decodes. A string may contain several keys, separated by white
-   * space or commas. {@link PublicIds.generateKey} and `polyflake public key` generate keys.
+   * @param keys - The first key is used for encoding, and every key for decoding. A string may contain several keys,
+   * separated by white space or commas. {@link PublicIds.generateKey} and `polyflake public key` generate keys.
    * @param prefix - Words of the characters a-z and 0-9, joined by `_`, at most 24 characters in all, or `""`.
    *
-   * @throws {PolyflakeError} `INVALID_OPTION` if a key or the prefix is invalid, if two keys have the same number or the same
-   * bytes, or if there are no keys or more than 16. The message does not show any part of a key.
+   * @throws {PolyflakeError} `INVALID_OPTION` if a key or the prefix is invalid, if two keys have the same number or
+   * the same bytes, or if there are no keys or more than 16. The message does not show any part of a key.
    */
   constructor(keys: string | readonly string[], prefix: string) {
     if (typeof keys !== "string" && !Array.isArray(keys)) {
@@ -47,7 +47,7 @@ export class PublicIds {
   }
 
   /**
-   * Returns an ID's text.
+   * Returns the public ID for an ID.
    *
    * @throws {PolyflakeError} `INVALID_ID` if it is not a 64-bit ID.
    */
@@ -59,7 +59,7 @@ export class PublicIds {
   }
 
   /**
-   * Returns the texts of IDs, such as those on a page of rows.
+   * Returns the public IDs for several IDs, such as those on a page of rows.
    *
    * @throws {PolyflakeError} `INVALID_ID` if one of them is not a 64-bit ID.
    */
@@ -68,19 +68,19 @@ export class PublicIds {
   }
 
   /**
-   * Returns the ID of a text. A text that was not encoded with this prefix and one of these keys decodes with a chance
-   * of 1 in 2^64.
+   * Returns the ID for a public ID. A string that was not encoded with this prefix and one of these keys has a 1 in
+   * 2^64 chance of decoding.
    *
-   * @throws {PolyflakeError} `INVALID_ID` for any other text, with the reason.
+   * @throws {PolyflakeError} `INVALID_ID` for any other string, with the reason.
    */
   decode(publicId: string): bigint {
     return this.#inner.decode(text(publicId, "the public ID"));
   }
 
   /**
-   * Returns the IDs of texts.
+   * Returns the IDs for several public IDs.
    *
-   * @throws {PolyflakeError} `INVALID_ID` if one of them is not the text of an ID, with the reason.
+   * @throws {PolyflakeError} `INVALID_ID` if one of them is not a public ID, with the reason.
    */
   decodeAll(publicIds: Iterable<string>): BigUint64Array {
     return BigUint64Array.from(Array.from(listed(publicIds, "the public IDs"), (one) => this.decode(one)));
@@ -89,7 +89,7 @@ export class PublicIds {
   /**
    * Generates a key from the operating system's random bytes. Keep it where you keep secrets.
    *
-   * @param number - The key's number, from 0 to 61. Texts contain it, so give each key a different one. Default: 0.
+   * @param number - The key's number, 0 to 61. Public IDs contain it, so give each key a different one. Default: 0.
    *
    * @throws {PolyflakeError} `INVALID_OPTION` for any other number.
    */
@@ -104,7 +104,7 @@ function listed<T>(items: Iterable<T>, what: string): Iterable<T> {
   throw wrongType(items, what, "an array or another iterable");
 }
 
-/** Returns a function of the backend. It exists in the entry points that export this class. */
+/** Returns a backend function that exists in every entry point that exports this class. */
 function backend<Name extends "publicIds" | "generatePublicKey">(name: Name) {
   return core()[name] as NonNullable<Backend[Name]>;
 }

@@ -14,7 +14,7 @@ function toBigint(number: number): bigint {
   return whole[0] as bigint;
 }
 
-/** A field's bits in each half of an ID, and the weight that the lowest bit of each half has in the field. */
+/** A field's bits in each half of an ID, and the weight of each half's lowest bit within the field. */
 class FieldReader {
   readonly name: string;
   readonly size: number;
@@ -44,17 +44,17 @@ class FieldReader {
 
 export const isNode = (name: string) => name !== "timestamp" && name !== "sequence";
 
-/** The number of nodes whose fields a layout keeps. */
+/** The maximum number of nodes whose fields are cached for a layout. */
 const KEPT_NODES = 1024;
 
 /**
- * Decodes IDs of a layout with shifts and masks, which the core provides together with the layout. Every ID that gets
- * here fits the layout, so there is nothing to decide.
+ * Decodes a layout's IDs with shifts and masks, which the core provides together with the layout. Every ID that reaches
+ * this class fits the layout, so nothing needs checking.
  *
  * @internal
  */
 export class Reader {
-  /** The layout's text. */
+  /** The layout string. */
   readonly text: string;
   readonly maxId: bigint;
   readonly sequence: FieldReader;
@@ -66,8 +66,7 @@ export class Reader {
   /** Whether Numbers can represent every instant of the layout exactly, and therefore every tick. */
   readonly #isExact: boolean;
   /**
-   * The fields of nodes that were requested. They are kept because most IDs come from a few nodes, and creating a
-   * frozen object takes 300 ns.
+   * A cache of nodes' fields. Most IDs come from a few nodes, and creating a frozen object takes 300 ns.
    */
   readonly #fields = new Map<number, Readonly<Record<string, number>>>();
 

@@ -6,27 +6,31 @@ import { asyncDispose, dispose } from "./dispose.js";
 import { noNetwork, optionTexts, Together } from "./stores.js";
 
 /**
- * A key of {@link Sequences}: a text, or an integer from -2^63 to 2^64 - 1, as a bigint or a Number that is a safe
- * integer. `5` and `5n` are the same key, but `"5"` is another.
+ * A key of {@link Sequences}: a string, or an integer from -2^63 to 2^64 - 1, as a bigint or a Number that is a safe
+ * integer. `5` and `5n` are the same key, but `"5"` is a different one.
  */
 export type SequenceKey = string | number | bigint;
 
 /** The options of {@link Sequences}. */
 export interface SequencesOptions {
   /**
-   * The address of the store that records how far the keys have counted, such as `"postgres://host/chat"` or
-   * `"redis://host/0"`. While this process holds the lease, the errors of other processes show its `label`
+   * The address of the store that keeps the sections' bounds, such as `"postgres://host/chat"` or
+   * `"redis://host/0"`. While this process holds the lease, other processes' errors show its `label`
    * (`"postgres://host/chat?label=10.0.0.7:8080"`). Required.
    */
   store: string;
-  /** The number of bounds in the store: 1 to 16384. It cannot be changed later. Default: 1024. */
+  /**
+   * The number of sections: 1 to 16384. The keys in a section share a bound in the store. The number cannot be changed
+   * later. Default: 1024.
+   */
   sections?: Integer | undefined;
   /**
-   * The size of a step in numbers, 1 to 1000000000. A bound is moved to two steps above its section's highest number,
-   * and a process that ends without {@link Sequences.close} skips at most that many numbers. Default: 10000.
+   * The size of a step: 1 to 1000000000 numbers. A bound is moved to two steps above its section's highest number.
+   * With a larger step, the store is asked less often, but more numbers are skipped if a process exits without calling
+   * {@link Sequences.close}. Default: 10000.
    */
   step?: Integer | undefined;
-  /** How many keys stay in memory: 1 to 1000000000. Each takes at most 40 bytes. Default: 1000000. */
+  /** How many keys are kept in memory: 1 to 1000000000. Each takes at most 40 bytes. Default: 1000000. */
   maxKeys?: Integer | undefined;
   /** The longest time that a call waits for the store, in ms: 0 to 4294967295. Default: 10000. */
   maxWaitMs?: Integer | undefined;
@@ -45,7 +49,7 @@ class Opened {
 }
 
 let open: (inner: BackendSequences) => Sequences;
-/** The method `Symbol.dispose`. Some runtimes lack that symbol. */
+/** Implements `Symbol.dispose`, a symbol that some runtimes lack. */
 let closeOnly: (this: Sequences) => void;
 
 /**
@@ -54,13 +58,14 @@ let closeOnly: (this: Sequences) => void;
  *
  * - A key's numbers increase, and no number is issued twice, by any process, as long as the store does not lose writes
  *   that it has acknowledged.
- * - A key skips numbers if it was evicted from memory and comes back, and so do new keys after an eviction. After a
- *   process ends without {@link Sequences.close}, all keys in a section skip numbers, at most two steps.
+ * - A key skips numbers if it is used again after being evicted from memory, and so do new keys after an eviction.
+ *   After a process exits without calling {@link Sequences.close}, all keys in a section continue above the section's
+ *   bound, which is at most two steps above its highest number.
  * - Only the process that holds the lease issues numbers. In other processes, calls throw `LEASE_UNAVAILABLE`, with a
- *   message that contains the label of the holder in backticks.
+ *   message that contains the holder's label in backticks.
  *
  * All Sequences in a process with the same store and name share their keys, even across worker threads. `cluster` and
- * PM2 workers are separate processes, and one of them has the lease. Sequences work only in Node's native build.
+ * PM2 workers are separate processes, and only one of them has the lease. Sequences work only in Node's native build.
  *
  * No call blocks the event loop. {@link Sequences.nextId} and {@link Sequences.nextIds} return numbers at once or
  * throw. The other methods wait for the store and return promises.
@@ -78,7 +83,7 @@ let closeOnly: (this: Sequences) => void;
 export class Sequences {
   readonly #inner: BackendSequences;
   readonly #together: Together<SequenceKey[]>;
-  /** Resolves when the lease is given back. */
+  /** Resolves when the lease has been given back. */
   #givenBack: Promise<void> | undefined;
 
   private constructor(opened: Opened) {
@@ -106,9 +111,9 @@ export class Sequences {
    * each as a {@link LeaseEvent} without a node.
    *
    * @throws {PolyflakeError} (the promise rejects) `INVALID_OPTION` if an option is invalid, if the sequences were
-   * created with another number of sections, if this process already uses them with other options, or outside Node's
-   * native build; `LEASE_UNAVAILABLE` if another process, which the message names, has the lease, or if the store
-   * cannot be reached.
+   * created with a different number of sections, if this process already uses them with other options, or outside
+   * Node's native build; `LEASE_UNAVAILABLE` if another process, which the message names, has the lease, or if the
+   * store cannot be reached.
    *
    * @example
    * ```js
@@ -128,8 +133,8 @@ export class Sequences {
   }
 
   /**
-   * Returns the key's next number. This never waits for the store, because a wait would block the event loop for as
-   * long as the store takes. {@link Sequences.nextIdAsync} waits instead.
+   * Returns the key's next number. This never waits for the store, because a wait would block the event loop until the
+   * store replies. {@link Sequences.nextIdAsync} waits instead.
    *
    * @throws {PolyflakeError} `LEASE_UNAVAILABLE` if another process, which the message names, now issues the
    * numbers; `LEASE_LOST` if the lease could not be renewed; `COUNTER_UNAVAILABLE` if the key's section has reached its
@@ -153,7 +158,7 @@ export class Sequences {
    * event loop, for at most `maxWaitMs` (at most twice that if another call is already waiting).
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Sequences.nextId} does, if no number has become available
-   * by then, or at once if waiting does not help.
+   * by then, or at once if waiting cannot help.
    */
   async nextIdAsync(key: SequenceKey): Promise<bigint> {
     const given = keyOf(key);
@@ -161,8 +166,8 @@ export class Sequences {
   }
 
   /**
-   * Returns one number per key, in the order of the keys. A key that occurs twice gets two. This never waits for the
-   * store.
+   * Returns one number per key, in the order of the keys. A key that occurs twice receives two numbers. This never
+   * waits for the store.
    *
    * @throws {PolyflakeError} as {@link Sequences.nextId} does. In that case, any of the keys may skip numbers, which
    * are never issued again.
@@ -172,8 +177,8 @@ export class Sequences {
   }
 
   /**
-   * Resolves to one number per key, in the order of the keys, without blocking the event loop. The call may wait for
-   * `maxWaitMs` for each key whose section has reached its bound.
+   * Resolves to one number per key, in the order of the keys, without blocking the event loop. The call may wait for up
+   * to `maxWaitMs` for each key whose section has reached its bound.
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Sequences.nextIdAsync} does. In that case, any of the keys
    * may skip numbers, which are never issued again.
@@ -191,7 +196,7 @@ export class Sequences {
   }
 
   /**
-   * How many keys are in memory, how often the store was asked, and more, for monitoring.
+   * How many keys are in memory, how often bounds were moved in the store, and more, for monitoring.
    *
    * @throws {PolyflakeError} `CLOSED`.
    */
@@ -200,10 +205,10 @@ export class Sequences {
   }
 
   /**
-   * Closes these Sequences. From now on, their calls throw `CLOSED`, including those that are waiting. The last
-   * Sequences in this process with that name record how far the keys have counted and give the lease back. The promise
-   * resolves when that is done, or after a few seconds if the store does not answer. An `await using` declaration does
-   * the same; `using` does not wait.
+   * Closes these Sequences. From then on, their calls throw `CLOSED`, including those that are waiting. Closing the
+   * last Sequences with that name in this process stores each section's highest number, above which its keys then
+   * continue, and gives the lease back. The promise resolves when that is done, or after a few seconds if the store
+   * does not answer. An `await using` declaration does the same; `using` does not wait.
    */
   async close(): Promise<void> {
     this.#givenBack ??= new Promise((resolve) => this.#inner.close(resolve));
@@ -243,7 +248,7 @@ function keyOf(key: SequenceKey): SequenceKey {
       if (!Number.isSafeInteger(key)) integer(key, "a key");
       return key;
     case "bigint": {
-      // Numbers cross to the core faster than bigints.
+      // Passing a Number to the core is faster than passing a bigint.
       const number = Number(key);
       return Number.isSafeInteger(number) ? number : key;
     }

@@ -12,13 +12,13 @@ import { MOST_AT_ONCE, ThreadBatches, Waiting } from "./waiting.js";
 
 /** The options of a {@link Snowflake}. */
 export interface SnowflakeOptions {
-  /** A preset's name, a layout's text, or a {@link Layout}. Default: `"twitter"`. */
+  /** A preset's name, a layout string, or a {@link Layout}. Default: `"twitter"`. */
   layout?: string | Layout | undefined;
   /**
-   * A whole number for all node bits, or an object with a number for each node field. Required, unless the layout has
-   * no node field, or there is a `lease`. No other process, browser tab or Web Worker may use the same node at the same
-   * time. The worker threads of one Node process may. In Node, `"ordinal"` takes the number at the end of the host
-   * name, and `"ip"` the low bits of the host's private address.
+   * A whole number for all node bits, or an object with a number for each node field. Required unless the layout has no
+   * node field or `lease` is set. No other process, browser tab or Web Worker may use the same node at the same time.
+   * The worker threads of one Node process may. In Node, `"ordinal"` takes the number at the end of the host name, and
+   * `"ip"` the low bits of the host's private address.
    */
   node?: Node | undefined;
   /**
@@ -39,21 +39,21 @@ export interface SnowflakeOptions {
   sequenceStart?: "spread" | "zero" | undefined;
   /**
    * `"system"` (the wall clock, the default), `"steady"` (the wall clock without its steps back), or a function that
-   * returns Unix ms, such as `() => Date.now()`, which follows fake timers. A Snowflake with a clock function shares
-   * its cursor with no other Snowflake.
+   * returns Unix ms, such as `() => Date.now()`, which follows fake timers. A Snowflake with a clock function does not
+   * share its cursor with any other Snowflake.
    */
   clock?: "system" | "steady" | (() => number | bigint) | undefined;
   /**
    * The path of a state file, through which all processes on this host share the node: `cluster` and PM2 workers, cron
-   * jobs, and restarted programs. If the file is missing, it is created, which blocks the thread for a second; a clock
-   * function must advance by more than that before IDs are issued. Only in Node's native build.
+   * jobs, and restarted programs. A missing file is created, which blocks the thread for a second; a clock function
+   * must advance by more than that before any IDs are issued. Only in Node's native build.
    */
   state?: string | undefined;
   /**
    * The address of a store that leases the node, so that no two processes have the same node at the same time:
    * `"redis://host/0"`, `rediss`, `postgres`, `mysql`, `etcd`, `zookeeper`, or `sqlite:///path` for one host. `node` is
-   * then optional: if it has only some of the fields, they narrow the choice, and if it is complete, that node is
-   * leased. Only for {@link Snowflake.open}, with a built-in clock, without `state`, in Node's native build.
+   * then optional: if it sets only some of the fields, they narrow the choice, and if it is complete, that node is
+   * leased. Only for {@link Snowflake.open} in Node's native build, with a built-in clock and without `state`.
    */
   lease?: string | undefined;
 }
@@ -82,14 +82,14 @@ class Opened {
   }
 }
 
-/** A batch hands the thread to the next batch after this many ms' worth of IDs. */
+/** How many ms' worth of IDs a batch may fill before it yields the thread to the next batch. */
 const SHARE_MS = 50;
 
-/** The method `Symbol.asyncDispose`. Some runtimes lack that symbol. */
+/** Implements `Symbol.asyncDispose`, a symbol that some runtimes lack. */
 let closeAndWait: (this: Snowflake) => Promise<void>;
 
 /**
- * A generator of unique, time-ordered 64-bit IDs, and an endless iterator of them.
+ * A generator of unique, time-ordered 64-bit IDs, and an endless iterator over them.
  *
  * JSON has no bigint, and a Number loses digits past 2^53: send IDs as strings ({@link Snowflake.nextIdString}), or use
  * the layout `js-safe`, whose IDs fit a Number ({@link Snowflake.nextIdNumber}).
@@ -115,13 +115,13 @@ let closeAndWait: (this: Snowflake) => Promise<void>;
 export class Snowflake implements IterableIterator<bigint, never, undefined>, IdGenerator {
   readonly #inner: BackendSnowflake;
   readonly #nextId: () => bigint;
-  /** Keeps the clock alive, because the core only has a weak reference to it. */
+  /** Keeps the clock alive, because the core holds only a weak reference to it. */
   readonly #clock: Reading | undefined;
   readonly #isLeased: boolean = false;
   #waiting: Waiting | undefined;
   #threadBatches: ThreadBatches | undefined;
   #layout: Layout | undefined;
-  /** Resolves when a leased node is given back. */
+  /** Resolves when the leased node has been given back. */
   #givenBack: Promise<void> | undefined;
 
   constructor(options: SnowflakeOptions) {
@@ -146,8 +146,8 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
    * LeaseEvent}.
    *
    * @throws {PolyflakeError} (the promise rejects) `LEASE_UNAVAILABLE` if no node is free or the store cannot be
-   * reached, `INVALID_OPTION` if the address is invalid or if there is also a `state` or a clock function, and as `new`
-   * does.
+   * reached, `INVALID_OPTION` if the address is invalid or is combined with `state` or a clock function, or any error
+   * that `new` throws.
    *
    * @example
    * ```js
@@ -179,7 +179,8 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * Returns the next ID without waiting. If there is none yet, throws the error of {@link Snowflake.nextId} at once.
+   * Returns the next ID without waiting. If none is available yet, throws the same error as {@link Snowflake.nextId},
+   * but at once.
    *
    * @throws {PolyflakeError} as {@link Snowflake.nextId} does.
    */
@@ -188,8 +189,8 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * Resolves to the next ID, without blocking the event loop. Waiting calls get IDs in the order in which they were
-   * made. A call fails once `maxWaitMs` has passed without an ID for any of them.
+   * Resolves to the next ID, without blocking the event loop. Waiting calls receive IDs in the order in which they were
+   * made. A call fails once `maxWaitMs` has passed without any of them receiving an ID.
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Snowflake.nextId} does.
    */
@@ -205,7 +206,7 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   nextIdString(format: Format = "decimal"): string {
     if (format === "decimal") return String(this.#nextId());
     const number = formatNumber(format);
-    // The core rejects the format, after it has issued an ID.
+    // The core rejects the format, but only after it has issued an ID.
     return number === undefined ? formatId(this.#nextId(), format) : this.#inner.nextIdText(number);
   }
 
@@ -238,7 +239,7 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   /**
    * Resolves to the next `n` IDs, 1 to 16777216, without blocking the event loop. In Node, batches of more than 4096
    * are filled on a thread from libuv's pool; a Snowflake's batches take turns on one such thread. Smaller batches, and
-   * all batches elsewhere or with a clock function, are filled between timers, in one queue with {@link
+   * all batches elsewhere or with a clock function, are filled between timers, in the same queue as {@link
    * Snowflake.nextIdAsync}. The process stays alive until the batch is done.
    *
    * @throws {PolyflakeError} (the promise rejects) as {@link Snowflake.nextIds} does.
@@ -263,7 +264,7 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * Decodes an ID with this Snowflake's layout: a bigint, a decimal string, or a Number that is a safe integer.
+   * Decodes an ID (a bigint, a decimal string, or a Number that is a safe integer) with this Snowflake's layout.
    *
    * @throws {PolyflakeError} `INVALID_ID`.
    */
@@ -287,8 +288,8 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * All node bits as one number. After a lease is lost, the node may change; this is then the node of the last ID or
-   * of the next.
+   * All node bits as one number. If the lease is lost, the node may change; this is then the node of the last ID or of
+   * the next one.
    */
   get node(): number {
     return this.#inner.node();
@@ -305,7 +306,7 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * Waits, rollbacks, the lead, and more, for monitoring. Reads the clock once.
+   * For monitoring: waits, rollbacks, how far IDs are ahead of the clock, and more. Reads the clock once.
    *
    * @throws {PolyflakeError} `CLOCK_FAILED` or `FORKED`.
    */
@@ -314,23 +315,25 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   /**
-   * Closes this Snowflake. From now on, its calls throw `CLOSED`. Other Snowflakes on the same node or state file are
+   * Closes this Snowflake. From then on, its calls throw `CLOSED`. Other Snowflakes on the same node or state file are
    * not affected. A `using` declaration closes it at the end of its block.
    *
-   * The last Snowflake on a lease gives the node back in the background, and an `await using` declaration waits for
-   * that. If the process ends first, or the store does not answer, the node becomes free when its lease ends.
+   * Closing the last Snowflake on a lease gives the node back in the background, and an `await using` declaration waits
+   * for that. If the process exits first, or the store does not answer, the node becomes free when its lease expires.
    */
   close(): void {
     this.#inner.close();
     this.#waiting?.lookAgain();
   }
 
-  /** Returns the iterator's next step, with an ID as from {@link Snowflake.nextId}. The iterator never ends. */
+  /**
+   * Returns the next ID, from {@link Snowflake.nextId}, as an iterator result. The iterator never ends, but may throw.
+   */
   next(): IteratorYieldResult<bigint> {
     return { value: this.#nextId(), done: false };
   }
 
-  /** Returns the Snowflake itself, so that `for` takes its IDs from {@link Snowflake.next}. */
+  /** Returns the Snowflake itself, so that `for` loops take IDs from {@link Snowflake.next}. */
   [Symbol.iterator](): this {
     return this;
   }
@@ -350,14 +353,15 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
   }
 
   #calls(): Waiting {
-    // In workerd, a timer ends with the request that started it, so the calls of other requests must not wait for it.
+    // In workerd, a timer is dropped with the request that started it, so calls from other requests must not wait for
+    // it.
     if (core().hasRequests) return new Waiting(this.#inner, this.#clock);
     this.#waiting ??= new Waiting(this.#inner, this.#clock);
     return this.#waiting;
   }
 
   #share(): number {
-    // All IDs in a batch have the same node, and the lease may change the node between two shares.
+    // All IDs in a batch must have the same node, but the lease may change the node between two shares.
     if (this.#isLeased) return Number.POSITIVE_INFINITY;
     const { idsPerTick, tickMs } = this.layout;
     return Math.max(idsPerTick * Math.ceil(SHARE_MS / Number(tickMs)), MOST_AT_ONCE);
@@ -393,7 +397,7 @@ for (const [symbol, value] of methods) {
 /**
  * Sets a state file's cursor back to the system clock if the cursor is ahead of the clock. Use this after a wrong clock
  * has moved a cursor far into the future. Stop the processes that use the file first. IDs that were issued ahead of the
- * clock are issued again when the clock gets there. Only in Node's native build.
+ * clock are issued again once the clock catches up. Only in Node's native build.
  *
  * @throws {PolyflakeError} `STATE_FILE` if the file does not exist or cannot be used.
  */

@@ -1,11 +1,11 @@
-// Code that counters and sequences share: options with a store, and calls that wait for one.
+// Code shared by counters and sequences: options that include a store, and calls that wait for the store.
 import type { Done } from "../../bindings-wasm/js/backend.js";
 import type { Integer } from "./convert.js";
 import { wrongType } from "./convert.js";
 import type { PolyflakeError } from "./errors.js";
 import { coreError } from "./errors.js";
 
-/** Converts `options` to texts, in pairs. `storeTexts` converts the store, and `textOf` the other options. */
+/** Converts `options` to pairs of strings. `storeTexts` converts the store, and `textOf` the other options. */
 export function optionTexts<Options extends object, Name extends string & keyof Options>(
   options: Options,
   what: string,
@@ -27,15 +27,15 @@ export function optionTexts<Options extends object, Name extends string & keyof 
   return texts;
 }
 
-/** Returns the error of a backend without a network. `whose` names the object that has a store. */
+/** Returns the error for a backend without a network. `whose` is the store's owner, in the possessive. */
 export function noNetwork(whose: string): PolyflakeError {
   const why = `${whose} store needs a network, which WebAssembly does not have: use Node's native build`;
   return coreError(4, "invalid_option", `invalid_option: ${why}`);
 }
 
 /**
- * The most numbers that a group of calls can ask for. This equals the largest batch, so that the sum is still a valid
- * array size.
+ * The maximum total of the numbers that a group of calls requests. It equals the largest batch, so the total is always
+ * a valid array size.
  */
 const MOST_TOGETHER = 2 ** 24;
 
@@ -79,7 +79,7 @@ export class Together<Asked> {
     const done: Done<BigUint64Array> = (error, numbers) => {
       if (error) {
         this.#isFetching = false;
-        // Calls that arrived meanwhile fail too; otherwise they would wait one after the other.
+        // Calls that arrived during the wait fail too; otherwise each in turn would wait.
         const all = [...group, ...this.#waiting];
         this.#waiting = [];
         for (const { reject } of all) reject(error);

@@ -3,10 +3,10 @@ import { bigintOf, integer, text } from "./convert.js";
 import { core } from "./core.js";
 
 /**
- * The ways to write an ID as text: `decimal`; `hex`; `base32` (Crockford, always 13 digits, sorts like the IDs);
- * `base36`; `base58` (Bitcoin's alphabet); `base62` (0-9A-Za-z, always 11 digits, sorts like the IDs); `uuid` (a UUID
- * of version 8, for columns of that type, sorts like the IDs); `bwmarrin-base32` and `bwmarrin-base58` (the alphabets
- * of the Go package `bwmarrin/snowflake`).
+ * The ways to write an ID as text: `decimal`; `hex`; `base32` (Crockford, always 13 digits, sorts as the IDs do);
+ * `base36`; `base58` (Bitcoin's alphabet); `base62` (0-9A-Za-z, always 11 digits, sorts as the IDs do); `uuid` (a
+ * version 8 UUID, for columns of that type, sorts as the IDs do); `bwmarrin-base32` and `bwmarrin-base58` (the
+ * alphabets of the Go package `bwmarrin/snowflake`).
  */
 export type Format =
   | "decimal"

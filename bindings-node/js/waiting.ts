@@ -1,16 +1,16 @@
 // Calls that wait without blocking the event loop.
 import type { BackendSnowflake, Reading } from "../../bindings-wasm/js/backend.js";
 
-// Waits use real time. On fake timers that a test installs later, they would hang.
+// Waits use real time. With fake timers, which a test may install later, they would hang.
 const { setTimeout, setImmediate = setTimeout, queueMicrotask } = globalThis;
 const monotonicMs = performance.now.bind(performance);
 /** The shortest pause. */
 const SHORTEST_PAUSE_MS = 0.1;
 /** The longest pause. The clock may be set forward during a pause, and timers have an upper limit. */
 const LONGEST_PAUSE_MS = 1000;
-/** The most IDs that one poll asks for. */
+/** The maximum number of IDs that one poll requests. */
 export const MOST_AT_ONCE = 4096;
-/** After this many polls, the event loop gets a turn. */
+/** The number of polls after which the event loop gets a turn. */
 const POLLS_AT_ONCE = 128;
 
 /** A call that waits for an ID, or for an array of them. */
@@ -25,29 +25,29 @@ interface Call {
 }
 
 /**
- * A Snowflake's waiting calls. They get IDs in the order in which they arrived, and a batch that has received some goes
- * behind the others. Together they have one place in the core's queue of waiting threads.
+ * A Snowflake's waiting calls. They receive IDs in the order in which they arrived, and a batch that has received some
+ * IDs goes to the back of the queue. Together, the calls take up one place in the core's queue of waiting threads.
  *
- * A call fails once `maxWaitMs` has passed both since the call arrived and since any of the calls last got an ID.
+ * A call fails once `maxWaitMs` has passed both since the call arrived and since any of the calls last received an ID.
  */
 export class Waiting {
   readonly #inner: BackendSnowflake;
   /**
-   * Keeps the clock alive, because the core only has a weak reference to it, and the Snowflake may be garbage while its
-   * calls wait.
+   * Keeps the clock alive, because the core holds only a weak reference to it, and the Snowflake may be
+   * garbage-collected while its calls wait.
    */
   readonly clock: Reading | undefined;
   #first: Call | undefined;
   #last: Call | undefined;
-  /** How many IDs the calls still want in total. */
+  /** The total number of IDs that the calls still need. */
   #wanted = 0;
   /** The array that the core writes to. */
   #got = new BigUint64Array(1);
-  /** Whether the core is running. A clock may make calls during that time. */
+  /** Whether a poll is in progress. A clock may make calls during the poll. */
   #isPolling = false;
   /** Ends the current pause. */
   #resume: (() => void) | undefined;
-  /** Whether there was a pause since the core last issued an ID. */
+  /** Whether there has been a pause since the core last issued an ID. */
   #hasPaused = false;
   /** When the core last issued an ID. */
   #gotMs = 0;
@@ -72,7 +72,7 @@ export class Waiting {
   }
 
   #call<T>(ids: BigUint64Array | undefined): Promise<T> {
-    // If the stack overflows, the exception in here rejects the promise.
+    // If the stack overflows, the exception thrown in here rejects the promise.
     return new Promise((resolve, reject) => {
       this.#push({ ids, filled: 0, cameMs: this.#elapsedMs(), resolve, reject, next: undefined });
       this.#serve();
@@ -83,8 +83,8 @@ export class Waiting {
   #serve(): void {
     if (this.#resume !== undefined) return;
     if (this.#isPolling) {
-      // Either a clock makes this call, or Ctrl+C in Node's REPL or a timeout of node:vm ended the poll from outside,
-      // in which case no `finally` runs.
+      // Either a clock is making this call, or Ctrl+C in Node's REPL or a node:vm timeout cut the poll short, in which
+      // case no `finally` runs.
       queueMicrotask(() => {
         this.#isPolling = false;
         this.#serve();
@@ -124,7 +124,7 @@ export class Waiting {
       else this.#pause((resume) => setTimeout(resume, Math.min(-polled, LONGEST_PAUSE_MS)));
       return true;
     } catch (error) {
-      // Only the first call fails, as if it alone had asked. The next one asks for itself.
+      // Only the first call fails, as if no others were waiting. The next call then polls on its own behalf.
       if (this.#first === first) this.#shift(first).reject(error);
       return false;
     }
@@ -154,7 +154,7 @@ export class Waiting {
     const work = this.#inner.disk?.();
     this.#pause((resume) => {
       work?.then(resume, (error) => {
-        // Reject all of them at once. One after the other, each would wait for the failing disk.
+        // Reject all of them at once. Otherwise each in turn would wait for the failing disk.
         while (this.#resume === resume && this.#first !== undefined) {
           const call = this.#shift(this.#first);
           call.reject(error);
@@ -203,7 +203,7 @@ export class Waiting {
 
 /** A batch that is filled on another thread. */
 interface Batch {
-  /** Nothing else can reach this array. */
+  /** Nothing else refers to this array. */
   readonly ids: BigUint64Array;
   filled: number;
   readonly resolve: (ids: BigUint64Array) => void;
@@ -212,7 +212,7 @@ interface Batch {
 
 /**
  * A Snowflake's batches that are filled on another thread. They take turns on one thread: a batch that has received a
- * share goes behind the others.
+ * share of its IDs goes to the back of the queue.
  */
 export class ThreadBatches {
   readonly #fillOnThread: NonNullable<BackendSnowflake["fillOnThread"]>;
@@ -244,7 +244,7 @@ export class ThreadBatches {
         if (end === first.ids.length) first.resolve(first.ids);
         else this.#waiting.push(first);
       } catch (error) {
-        // All batches that were waiting fail too; otherwise each would wait as long as the one before it.
+        // All batches that were waiting fail too; otherwise each in turn would wait just as long.
         for (const { reject } of this.#waiting.splice(0, present)) reject(error);
       }
     }

@@ -1,5 +1,5 @@
-//! Counters, exposed as objects whose methods are closures, like Snowflakes. One thread awaits the calls that wait for
-//! a store, and then calls back.
+//! Counters, exposed as objects whose methods are closures, like Snowflakes. A single thread awaits all calls that wait
+//! for a store, and then calls back.
 
 use std::sync::Arc;
 
@@ -89,8 +89,8 @@ impl NativeCounter {
         Ok(object)
     }
 
-    /// Starts a call that waits for the store, and passes its result to the callback, which is the call's argument
-    /// number `done`.
+    /// Starts a call that waits for the store, and passes its result to the callback, which is the call's argument at
+    /// index `done`.
     fn later<R: ToNapiValue + Send + 'static, F: Future<Output = CoreResult<R>> + Send + 'static>(
         &self,
         call: &FunctionCallContext<'_>,
@@ -141,8 +141,8 @@ impl NativeCounter {
         })
     }
 
-    /// Closes the counter at once, and calls back when the numbers in hand are given back or cannot be. Without a
-    /// callback, they are given back too, but the process does not stay alive until then.
+    /// Closes the counter at once, and calls back when the numbers in hand have been given back or cannot be. Without a
+    /// callback, the numbers are still given back, but the process is not kept alive to do so.
     fn close(&self, call: &FunctionCallContext<'_>) -> Result<()> {
         let give_back = self.counter.close_later();
         let Some(done) = call.get::<Option<Function<'_, (), ()>>>(0)? else { return Ok(()) };

@@ -46,7 +46,7 @@ impl Failure {
     /// Returns the `PolyflakeError` to throw, exactly as `coreError` created it.
     #[cold]
     pub(crate) fn into_js(self, env: &Env, core_error: &CoreError<'_>) -> Error {
-        // `Error::from` would run JavaScript, and follow the entire chain of causes, however long.
+        // `Error::from` would run JavaScript, and follow the entire chain of causes, no matter how long.
         self.to_unknown(env, core_error).map_or_else(|error| error, Error::from_unknown_without_coercion)
     }
 

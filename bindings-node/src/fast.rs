@@ -1,8 +1,8 @@
 //! The calls that a program makes for every ID. They bypass napi-rs's wrappers, which allocate on every call.
 //!
-//! Numbers cross in an array shared with JavaScript, because creating a bigint here costs 20 ns. All Snowflakes share
-//! one instance of each function. If a call site only ever calls one native function, V8 compiles the call directly; if
-//! it calls several, V8 falls back to a generic routine, which costs as much as the call.
+//! Numbers are passed in an array shared with JavaScript, because creating a bigint here costs 20 ns. All Snowflakes
+//! share one instance of each function. If a call site only ever calls one native function, V8 compiles the call
+//! directly; if it calls several, V8 falls back to a generic routine, which costs as much as the call.
 
 use std::cell::RefCell;
 use std::ffi::CStr;
@@ -84,7 +84,7 @@ struct Snowflakes {
     unused: Vec<u32>,
 }
 
-/// Reserves a number for a Snowflake or counter until this is dropped.
+/// Reserves a number for a Snowflake or counter. Dropping this releases the number.
 pub(crate) struct Place {
     fast: Rc<FastCalls>,
     number: u32,
@@ -158,8 +158,8 @@ impl FastCalls {
         call: Callback,
     ) -> Result<Function<'env, (), ()>> {
         let mut function = ptr::null_mut();
-        // SAFETY: the name is NUL-terminated. `call` gets the data it expects, and the function's finalizer keeps that
-        // data alive for as long as the function.
+        // SAFETY: the name is NUL-terminated. `call` receives the data it expects, and the function's finalizer keeps
+        // that data alive for as long as the function.
         let mut function: Function<'_, (), ()> = unsafe {
             let data = Rc::as_ptr(self).cast_mut().cast();
             let (name, length) = (name.as_ptr(), name.count_bytes().cast_signed());
@@ -177,8 +177,8 @@ impl FastCalls {
         Ok(function)
     }
 
-    /// Returns a call's data, or throws to JavaScript and returns `None` if Node has none. If `argument` is given, sets
-    /// it to the call's first argument, or to undefined if there is none.
+    /// Returns a call's data, or throws to JavaScript and returns `None` if Node provides none. If `argument` is given,
+    /// sets it to the call's first argument, or to undefined if there is none.
     ///
     /// # Safety
     /// `env` and `info` must come from Node, for a call to a function that `Self::function` created.
@@ -254,7 +254,7 @@ impl FastCalls {
         ptr::null_mut()
     }
 
-    /// Returns the text of the next ID.
+    /// Returns the next ID as text.
     unsafe extern "C" fn next_id_text(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
         // SAFETY: Node is calling a function that `Self::function` created.
         let Some(this) = (unsafe { Self::of(env, info, None) }) else { return ptr::null_mut() };
@@ -263,7 +263,7 @@ impl FastCalls {
         this.call(env, AnyGenerator::next_id).map_or(ptr::null_mut(), |id| text(env, id, format))
     }
 
-    /// Returns the text of the ID that JavaScript wrote.
+    /// Returns, as text, the ID that JavaScript wrote.
     unsafe extern "C" fn id_text(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
         // SAFETY: Node is calling a function that `Self::function` created.
         let Some(this) = (unsafe { Self::of(env, info, None) }) else { return ptr::null_mut() };
@@ -339,7 +339,7 @@ fn kept_call<T>(
     call(kept)
 }
 
-/// Returns an ID as text, in the format at this position of `Format::ALL`.
+/// Returns an ID as text, in the format at the given index of `Format::ALL`.
 fn text(env: sys::napi_env, id: u64, format: u32) -> sys::napi_value {
     let Some(format) = Format::ALL.get(format as usize) else { return ptr::null_mut() };
     let text = format.write(id);

@@ -1,4 +1,4 @@
-//! Layouts, IDs and their texts. A layout crosses the boundary as its text.
+//! Layouts, IDs, and their text forms. A layout crosses the boundary as a layout string.
 
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
@@ -61,8 +61,8 @@ pub(crate) fn id_of(env: &Env, core_error: CoreError<'_>, layout: String, id: St
     run(env, &core_error, || Ok(Layout::parse(&layout)?.decode(Number::parse(&id))?.id()))
 }
 
-/// The number of IDs decoded at a time. They are copied first, because another thread may write to shared memory in the
-/// meantime.
+/// The number of IDs decoded at a time. They are copied first, because another thread may write to shared memory while
+/// they are decoded.
 const CHUNK: usize = 1024;
 
 /// Decodes every ID, and writes the values of `column` (see `Backend` in `bindings-wasm/js/backend.ts`) into `wide` or
@@ -161,7 +161,7 @@ pub(crate) fn parse_id(env: &Env, core_error: CoreError<'_>, text: String, forma
     run(env, &core_error, || format.parse::<Format>()?.read(&text))
 }
 
-/// Groups texts into pairs.
+/// Groups strings into pairs.
 pub(crate) fn pairs(texts: &[String]) -> impl Iterator<Item = (&str, &str)> {
     texts.chunks_exact(2).map(|pair| (pair[0].as_str(), pair[1].as_str()))
 }

@@ -17,8 +17,8 @@ use crate::layout::NodeTexts;
 use crate::objects;
 use crate::snowflake::options_of;
 
-/// Options, and the lease acquired for them. If the lease is never taken out, its node stays reserved until the TTL
-/// ends.
+/// Options, and the lease acquired with them. If no Snowflake takes the lease, its node stays reserved until the TTL
+/// expires.
 pub(crate) struct Opened(RefCell<Option<(Options, Leased)>>);
 
 /// Acquires a lease, then calls `done` with an error or with an `Opened`.

@@ -1,5 +1,5 @@
 //! The native half of the npm package `polyflake`, for Node. Together with `js/native.ts`, it implements the `Backend`
-//! from `bindings-wasm/js/backend.ts`. It converts types, and the core decides everything.
+//! from `bindings-wasm/js/backend.ts`. It converts types, and the core makes every decision.
 
 #![allow(
     clippy::needless_pass_by_value,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use napi::bindgen_prelude::*;
 
-/// A value that an object's methods share. The method's body gets it and the call.
+/// A value that an object's methods share. A method's body receives the value and the call.
 pub(crate) trait Methods: Clone + 'static {
     fn method<R: ToNapiValue>(
         &self,

@@ -9,7 +9,7 @@ use polyflake::{Number, PublicIdKey, PublicIds};
 use crate::errors::{CoreError, CoreErrorRef, CoreResult, catch, js_error, run};
 use crate::methods::Methods as _;
 
-/// Creates the object for public IDs with these keys.
+/// Creates an object that encodes and decodes public IDs with the given keys.
 #[napi]
 pub(crate) fn public_ids<'env>(
     env: &'env Env,
@@ -36,13 +36,13 @@ pub(crate) fn public_ids<'env>(
     Ok(object)
 }
 
-/// Generates a random key with this number.
+/// Generates a random key with the given number.
 #[napi]
 pub(crate) fn generate_public_key(env: &Env, core_error: CoreError<'_>, number: String) -> Result<String> {
     run(env, &core_error, || Ok(PublicIdKey::generate(Number::parse(&number))?.to_text().as_str().to_owned()))
 }
 
-/// The state that the functions of public IDs share.
+/// The state shared by the functions of a public-ID object.
 struct NativePublicIds {
     ids: PublicIds,
     core_error: CoreErrorRef,

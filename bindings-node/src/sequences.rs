@@ -72,7 +72,7 @@ pub(crate) fn sequences<'env>(
     Ok(object)
 }
 
-/// The state that the functions of sequences share.
+/// The state shared by the functions of a sequences object.
 struct NativeSequences {
     sequences: Arc<Sequences>,
     core_error: Arc<CoreErrorRef>,
@@ -100,7 +100,7 @@ impl NativeSequences {
         }
     }
 
-    /// Gets one number per key, waiting for the store if necessary, and passes the numbers to the last argument.
+    /// Takes one number per key, waiting for the store if necessary, and passes the numbers to the last argument.
     fn next_ids_later(&self, call: &FunctionCallContext<'_>) -> Result<()> {
         let keys = self.keys(call, 0)?;
         let done = call.get::<Done<'_, BigUint64Array>>(1)?;
@@ -123,8 +123,8 @@ impl NativeSequences {
         })
     }
 
-    /// Closes the sequences at once, and calls back when the lease is given back or cannot be. Without a callback, it
-    /// is given back too, but the process does not stay alive until then.
+    /// Closes the sequences at once, and calls back when the lease has been given back or cannot be. Without a
+    /// callback, the lease is still given back, but the process is not kept alive to do so.
     fn close(&self, call: &FunctionCallContext<'_>) -> Result<()> {
         let give_back = self.sequences.close_later();
         let Some(done) = call.get::<Option<Function<'_, (), ()>>>(0)? else { return Ok(()) };

@@ -45,7 +45,7 @@ pub(crate) fn reset_state(env: &Env, core_error: CoreError<'_>, path: String) ->
     run(env, &core_error, || polyflake::reset_state(&path))
 }
 
-/// Returns a text that identifies this library's cursors, whichever copy of the JavaScript half uses them, and a
+/// Returns a string that identifies this library's cursors, whichever copy of the JavaScript half uses them, and a
 /// warning if the process has other copies of the library. The warning is returned only once, even if several worker
 /// threads call this.
 #[napi]
@@ -72,9 +72,9 @@ pub(crate) struct NativeSnowflake<C> {
     pub(crate) ids: Snowflake<C>,
     core_error: Arc<CoreErrorRef>,
     has_lease: bool,
-    /// The calls that wait in the event loop. Together they have one place in the queue.
+    /// The calls that are waiting in the event loop. Together they take up one place in the queue.
     waiting: Arc<Mutex<Waiting>>,
-    /// The disk work that those calls wait for.
+    /// The disk work that those calls are waiting for.
     reservation: Mutex<Option<Reservation>>,
     /// The thread that gives the node back after `close`.
     giving_back: Mutex<Option<JoinHandle<()>>>,
@@ -134,7 +134,7 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
 }
 
 /// The number of IDs issued before they are copied to JavaScript's memory. They are not written there directly, because
-/// a caller's clock may take the array's memory away (`transfer`), and another thread may write to shared memory.
+/// a caller's clock may detach the array's memory (`transfer`), and another thread may write to shared memory.
 const CHUNK: usize = 1024;
 
 impl<C: Clock + 'static> NativeSnowflake<C> {
@@ -143,7 +143,7 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
         let mut at = 0;
         let mut left = call.get::<BigUint64ArraySlice<'_>>(0)?.len();
         if self.has_lease {
-            // All IDs in a batch have the same node, and a lease may change the node between two chunks.
+            // All IDs in a batch must have the same node, but a lease may change the node between two chunks.
             let mut ids = vec![0; left];
             self.run(call.env, || self.ids.fill(&mut ids))?;
             copy(&ids, call, 0)?;
@@ -185,16 +185,16 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
         AsyncTask::new(DiskWork { reservation, waiting, core_error })
     }
 
-    /// Closes this Snowflake at once. A thread gives its node back, which may take as long as the store does.
+    /// Closes this Snowflake at once. A separate thread gives its node back, because the store may be slow to respond.
     fn close(&self) {
         if let Some(give_back) = self.ids.close_later() {
             let thread = std::thread::Builder::new().name("polyflake-close".into());
-            // If no thread can be started, the node stays reserved until the TTL ends.
+            // If no thread can be started, the node stays reserved until the TTL expires.
             *lock(&self.giving_back) = thread.spawn(|| give_back.run()).ok();
         }
     }
 
-    /// Calls back when the node is given back or cannot be. Returns whether it will call back.
+    /// Calls back when the node has been given back or cannot be. Returns whether it will call back.
     fn when_given_back(&self, call: &FunctionCallContext<'_>) -> Result<bool> {
         let done = call.get::<Function<'_, (), ()>>(0)?;
         let Some(thread) = lock(&self.giving_back).take() else { return Ok(false) };
@@ -226,8 +226,8 @@ impl<C: Clock + 'static> NativeSnowflake<C> {
     }
 }
 
-/// Copies as many of the `ids` as fit to the call's array, starting at `at`, and returns how much room is left after
-/// them.
+/// Copies as many of the `ids` as fit into the call's array, starting at index `at`, and returns how much room is left
+/// after them.
 pub(crate) fn copy(ids: &[u64], call: &FunctionCallContext<'_>, at: usize) -> Result<usize> {
     let target = call.get::<BigUint64ArraySlice<'_>>(0)?;
     let Some(room) = target.len().checked_sub(at) else { return Ok(0) };
@@ -242,7 +242,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A part of a batch, which a thread from libuv's pool fills.
+/// Part of a batch, filled by a thread from libuv's pool.
 struct Part {
     snowflake: Arc<NativeSnowflake<BuiltinClock>>,
     ids: BigUint64Array,
@@ -256,7 +256,7 @@ impl Task for Part {
 
     fn compute(&mut self) -> Result<Self::Output> {
         // SAFETY: `js/waiting.ts` keeps the array to itself until it is full, and fills one part at a time. The
-        // reference keeps its memory alive, and an environment that ends waits for work on the pool.
+        // reference keeps its memory alive, and an environment that is shutting down waits for work on the pool.
         let ids = unsafe { self.ids.as_mut() };
         let part = ids.get_mut(self.from..).unwrap_or_default();
         let n = self.n.min(part.len());
@@ -268,7 +268,7 @@ impl Task for Part {
     }
 }
 
-/// Disk work that a call waits for. A thread from libuv's pool does it.
+/// Disk work that a call waits for, done on a thread from libuv's pool.
 struct DiskWork {
     reservation: Option<Reservation>,
     waiting: Arc<Mutex<Waiting>>,
@@ -302,7 +302,7 @@ pub(crate) struct CallersClock {
 impl Clock for CallersClock {
     fn unix_ms(&self) -> std::result::Result<i64, ClockError> {
         // In a separate scope, because a long batch reads the clock often, and the readings would otherwise pile up
-        // until the call ends.
+        // until the call returns.
         let reading = self.env.run_in_scope(|| call(&self.env, &self.read.borrow_back(&self.env)?, ()));
         match reading {
             Ok(Some(ms)) => Ok(ms.get_i64().0),

@@ -1,5 +1,5 @@
-//! Runs work that may wait for a network, off the event loop. It does not run on libuv's pool, because a process that
-//! ends waits for the work there, and programs need the pool for files and host names.
+//! Runs work that may wait for a network, off the event loop. It does not run on libuv's pool, because an exiting
+//! process waits for work there, and programs need the pool for files and host names.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -7,13 +7,14 @@ use napi::bindgen_prelude::*;
 use napi::threadsafe_function::ThreadsafeFunction;
 use napi::threadsafe_function::ThreadsafeFunctionCallMode::NonBlocking;
 
-/// Returns whether the environment that waits for the work has ended.
+/// Returns whether the environment waiting for the work has shut down.
 pub(crate) type IsGone<'a> = &'a dyn Fn() -> bool;
 
 /// A JavaScript function to call with a value from another thread. It keeps the process alive until the call, unless
-/// the process is told to end.
+/// the process is told to exit.
 struct Later<T, A: JsValuesTupleIntoVec + 'static> {
-    // If the environment ends first, napi never drops the queued callbacks, but it does drop what `into_js` holds.
+    // If the environment shuts down first, napi never drops the queued callbacks, but it does drop what `into_js`
+    // holds.
     place: Weak<Mutex<Option<T>>>,
     done: Arc<ThreadsafeFunction<(), (), A, Status, false>>,
 }
@@ -60,8 +61,8 @@ where
     started.map(drop).map_err(|error| Error::from_reason(format!("cannot start a thread: {error}")))
 }
 
-/// Awaits a call that waits for a store, then calls `done` with the result. `into_js` gets `None` if the call panicked.
-/// One thread serves all such calls.
+/// Awaits a call that waits for a store, then calls `done` with the result. `into_js` receives `None` if the call
+/// panicked. One thread serves all such calls.
 pub(crate) fn awaited<T, A>(
     done: &Function<'_, A, ()>,
     call: impl Future<Output = T> + Send + 'static,

@@ -1,6 +1,6 @@
-// The API beyond what the vectors can express: JavaScript's own types.
+// The parts of the API that the vectors cannot express: JavaScript's own types.
 //
-// The Snowflakes of a process on a built-in clock share a cursor for each node, so each such test uses its own node.
+// In a process, Snowflakes with a built-in clock share a cursor for each node, so each such test uses its own node.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { describe, test } from "node:test";
@@ -484,7 +484,7 @@ describe("fill", () => {
 });
 
 describe("without blocking", () => {
-  /** How often the event loop turned before the promise settled. */
+  /** Returns how many times the event loop turned before the promise settled. */
   async function turnsUntil(promise) {
     let turns = 0;
     let settled = false;
@@ -517,7 +517,7 @@ describe("without blocking", () => {
   }
 
   test("a batch does not block the event loop while it waits", async () => {
-    // 16 IDs a tick: some 60 ticks to wait for.
+    // With 16 IDs per tick, the batch waits for some 60 ticks.
     const layout = "timestamp:41|worker:10|sequence:4@1288834974657/1ms";
     const ids = new Snowflake({ layout, node: 1, maxWaitMs: 60_000 });
     const batch = ids.nextIdsAsync(1000);
@@ -725,7 +725,7 @@ describe("texts", () => {
   });
 });
 
-// In a separate process, with access to the garbage collector.
+// These tests run in a separate process, with access to the garbage collector.
 describe("memory", () => {
   function run(code) {
     const head = `
@@ -779,7 +779,7 @@ describe("memory that goes away", () => {
     ["shrunk to nothing", shrinking, (buffer) => buffer.resize(0)],
   ];
 
-  /** Fills, or fails as it may for an array without memory. */
+  /** Fills the array. A TypeError is allowed, since the array may have lost its memory. */
   function fill(ids, array) {
     try {
       ids.fill(array);
@@ -798,7 +798,7 @@ describe("memory that goes away", () => {
     assert.ok(ids.nextId() > before);
   });
 
-  // Often, so that leaks would add up.
+  // Repeated, so that leaks would add up.
   each(test, "while the clock is read", WAYS, (make, lose) => {
     for (let n = 0; n < 1000; n += 1) {
       const buffer = make();

@@ -1,4 +1,4 @@
-// Which backend the package uses, and that there is only one.
+// Tests which backend the package uses, and that it uses only one.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
@@ -57,7 +57,7 @@ const home = join(bare, "node_modules", "polyflake");
 cpSync(join(PACKAGE, "dist"), join(home, "dist"), { recursive: true });
 cpSync(join(PACKAGE, "package.json"), join(home, "package.json"));
 
-/** What `code`, an ES module, logs there as JSON. */
+/** Runs `code`, an ES module, in that package's folder, and returns the value that it logs as JSON. */
 function run(code, environment = {}) {
   const { POLYFLAKE_BACKEND: _, NODE_OPTIONS: __, ...others } = process.env;
   const env = { ...others, ...environment };

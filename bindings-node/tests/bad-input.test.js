@@ -1,4 +1,4 @@
-// Every wrong value is a PolyflakeError that names it and what fits; every wrong type is a TypeError.
+// Every wrong value causes a PolyflakeError that names it and says what is valid; every wrong type causes a TypeError.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
@@ -21,7 +21,7 @@ function typeError(call, ...says) {
 }
 
 describe("integers", () => {
-  // What takes one; the error code if it is out of range; what the message contains; the first and the last that fit.
+  // Name, call, error code for an integer out of range, part of the message, lowest and highest valid integers.
   const PLACES = [
     ["node", (value) => build({ node: value }), "INVALID_NODE", "node is", 0, 1023],
     [
@@ -737,7 +737,7 @@ describe("clocks", () => {
       });
       const { cause } = fails(() => call(ids), "CLOCK_FAILED");
       assert.ok(cause instanceof RangeError || cause instanceof PolyflakeError);
-      // Later calls work.
+      // Later calls still work.
       assert.ok(build().nextId() > 0n);
       assert.equal(build({ layout: ROOMIEST }).nextIds(10_000).length, 10_000);
     });

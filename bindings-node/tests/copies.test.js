@@ -1,4 +1,5 @@
-// Two copies of the package in one process: they repeat IDs where they do not share cursors, and say so.
+// Two copies of the package in one process: if they do not share cursors, they issue duplicate IDs, and the second copy
+// warns.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import {
@@ -34,13 +35,16 @@ for (const name of ["one", "two", "three"]) {
   else symlinkSync(ADDON, addon);
 }
 const nodeCjs = (name) => join(folder, name, "node_modules/polyflake/dist/node.cjs");
-/** Another version's, or a page would use the first. */
+/** The browser builds get different versions, because a page would otherwise use the first one for both. */
 for (const name of ["one", "two"]) {
   const path = join(folder, name, "node_modules/polyflake/dist/browser.mjs");
   writeFileSync(path, readFileSync(path, "utf8").replaceAll("0.1.0", `0.1.0-${name}`));
 }
 
-/** What a program warns of, on the console or in Node's way. `one`, `two` and `three` are the copies; `page` takes their build for pages. */
+/**
+ * Returns a program's warnings, from the console and from Node. `one`, `two` and `three` are the copies; `page` loads a
+ * copy's browser build.
+ */
 async function warnings(code, backend = process.env.POLYFLAKE_BACKEND ?? "") {
   const program = `
     import { createRequire } from "node:module";

@@ -51,7 +51,9 @@ async function run(program) {
   return stdout === "" ? undefined : JSON.parse(stdout);
 }
 
-/** How often the event loop turns while a promise is waited for, and what the promise was rejected with. */
+/**
+ * Returns how many times the event loop turns while a promise is pending, and the error that the promise rejects with.
+ */
 async function turnsWhile(promise) {
   let turns = 0;
   const timer = setInterval(() => {
@@ -283,7 +285,7 @@ describe("counters in Redis", { skip: isWasm && "wasm has no counters" }, () => 
     const counter = await Counter.open("many", { store, step: 1_000_000 });
     const batches = Array.from({ length: 257 }, () => counter.nextIdsAsync(2 ** 24));
     const settled = Promise.allSettled(batches);
-    // The second had all others behind it.
+    // All the other batches were queued behind the second.
     for (const batch of batches.slice(0, 2)) assert.equal((await batch).length, 2 ** 24);
     await counter.close();
     for (const { value, reason } of await settled) {
@@ -311,7 +313,7 @@ describe("counters in Redis", { skip: isWasm && "wasm has no counters" }, () => 
     for (const { numbers } of said) assertRising(numbers);
     const all = said.flatMap(({ numbers }) => numbers);
     assert.equal(new Set(all).size, 3 * 5100);
-    // All are of segments that this thread's Counter sees too: it goes on above them.
+    // This thread's Counter shares the segments that they all come from, so it continues above them.
     const last = all.sort((a, b) => Number(a - b)).at(-1);
     assert.equal(await counter.nextIdAsync(), last + 1n);
     assert.ok(said.every(({ segments }) => segments > 1 && segments <= counter.stats.segments));
@@ -437,7 +439,7 @@ describe("a store that goes and comes back", { skip: isWasm && "wasm has no coun
     unsubscribe("polyflake:lease", listen);
     const lost = messages.find(({ kind }) => kind === "writes_lost");
     assert.deepEqual([lost.node, lost.isWarning], [null, true]);
-    // It goes on above all that it had.
+    // The counter continues above every number that it has issued.
     const numbers = [1n];
     while (numbers.length < 100) numbers.push(await counter.nextIdAsync());
     assertRising(numbers);

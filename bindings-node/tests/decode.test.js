@@ -1,4 +1,4 @@
-// The entry `polyflake/decode`, which reads IDs without the core: it gives what the core gives.
+// The entry point `polyflake/decode`, which reads IDs without the core, gives the same results as the core.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
@@ -13,10 +13,10 @@ const vectors = JSON.parse(readFileSync(new URL("../../tests/vectors.json", impo
 
 runReadingVectors(entry, vectors, (section, name, run) => test(`${section} ${name}`, run));
 
-/** A layout of the vectors, here and in the core. */
+/** A layout from the vectors, for this entry point and for the core. */
 const both = (given) => [presets[given] ?? layoutFields(given), new Layout(given)];
 
-/** What the core says in more words. */
+/** The core's longer wordings, and the shorter ones that this entry point uses instead. */
 const SHORTER = [
   ["IDs of this layout do not sort by time, because node field", "node field"],
   [": no range of IDs holds a span of time", ""],
@@ -278,7 +278,7 @@ describe("a layout of one's own", () => {
   each(
     test,
     "with a name that is none",
-    // JavaScript moves a name such as `1` to the front.
+    // JavaScript moves a property named `1` to the front.
     ["1", "", "Worker", "-a", "_a", "a b", "a\n", "é", LONG, "__proto__"].map((name) => [name, name]),
     (name) => {
       refused(

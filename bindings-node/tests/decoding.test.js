@@ -1,4 +1,5 @@
-// What the package takes from an ID itself, by the core's shifts and masks, against arithmetic on bigints; and columns.
+// Checks the values that the package itself extracts from an ID, using the core's shifts and masks, against bigint
+// arithmetic, and tests columns.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { inspect } from "node:util";
@@ -12,7 +13,7 @@ const LAYOUTS = [
   "mastodon",
   "baidu",
   "sonyflake",
-  // All 64 bits, above and below the 53 that a Number holds.
+  // Layouts of up to 64 bits, with timestamps above and below the 53 bits that a Number holds.
   "timestamp:42|node:10|sequence:12@1577836800000/1ms",
   "timestamp:63|sequence:1@0/1ms",
   "timestamp:53|node:10|sequence:1@0/1ms",
@@ -20,7 +21,7 @@ const LAYOUTS = [
   "timestamp:1|sequence:32@0/1ms",
   "timestamp:32|node:1|sequence:31@0/1ms",
   "timestamp:31|node:1|sequence:32@0/1ms",
-  // Instants past 2^53, by the epoch and by the tick.
+  // Instants past 2^53, because of the epoch or the tick.
   "timestamp:41|worker:10|sequence:12@9007199254740993/1ms",
   "timestamp:41|worker:10|sequence:12@9005000231485440/1ms",
   "timestamp:41|worker:10|sequence:12@9005000231485441/1ms",
@@ -35,7 +36,7 @@ const LAYOUTS = [
 
 const sorted = (values) => [...new Set(values)].sort((a, b) => (a < b ? -1 : 1));
 
-/** IDs whose bits are all set, or none, or one; and those of one field; and some without a pattern. */
+/** IDs with all bits set, none, one, or those of one field, some with no pattern, and the complements of all these. */
 function idsOf(layout) {
   const max = 2n ** BigInt(layout.totalBits) - 1n;
   const bits = Array.from({ length: layout.totalBits }, (_, bit) => 1n << BigInt(bit));
@@ -45,7 +46,7 @@ function idsOf(layout) {
   return sorted([...some, ...some.map((id) => max ^ id)]);
 }
 
-/** What an ID decodes to, from the layout's description. */
+/** The values that an ID should decode to, according to the layout's description. */
 function expected(layout, id) {
   const value = ({ shift, bits }) => (id >> BigInt(shift)) & ((1n << BigInt(bits)) - 1n);
   const named = (wanted) => value(layout.fields.find(({ name }) => name === wanted));
@@ -79,7 +80,7 @@ describe("decode takes exact values from an ID", () => {
         const decoded = layout.decode(id);
         const wanted = expected(layout, id);
         assert.deepEqual(values(decoded), wanted);
-        // A second time: fields are kept for each node.
+        // Read the fields a second time, because they are cached for each node.
         assert.deepEqual(decoded.fields, wanted.fields);
         assert.ok(Object.isFrozen(decoded.fields));
         const time = new Date(Number(wanted.timestampMs));

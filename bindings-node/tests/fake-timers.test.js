@@ -11,7 +11,7 @@ import sinon from "sinon";
 import { assertRising, fails, failsLater, freshNode, T } from "./support.js";
 
 describe("sinon", () => {
-  // Not nextTick and the like, which Node's test runner needs.
+  // Leave out nextTick and the like, which Node's test runner needs.
   const toFake = ["Date", "performance", "setTimeout", "clearTimeout", "setInterval", "clearInterval"];
   let timers;
   beforeEach(() => {

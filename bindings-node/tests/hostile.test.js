@@ -1,5 +1,5 @@
-// JavaScript that stands in the way: arrays that lie about themselves, calls that are ended from outside, a runtime whose
-// clocks were replaced.
+// Hostile JavaScript: arrays that lie about their properties, calls that are cut short from outside, and a runtime
+// whose clocks have been replaced.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { describe, test } from "node:test";
@@ -10,7 +10,7 @@ import { assertRising, each, isWasm, ROOMY, T, thrownBy } from "./support.js";
 
 const build = (options) => new Snowflake({ layout: ROOMY, node: 1, clock: () => T, ...options });
 
-/** An array of `length` whose own properties shadow others. */
+/** An array whose own properties shadow the inherited ones. */
 const posing = (array, properties) =>
   Object.defineProperties(array, Object.getOwnPropertyDescriptors(properties));
 
@@ -75,7 +75,7 @@ describe("an array with properties of its own is what the engine knows", () => {
 });
 
 describe("a call that is ended from outside", () => {
-  // As by Ctrl+C in Node's REPL: no `catch` and no `finally` sees it.
+  // As with Ctrl+C in Node's REPL, no `catch` or `finally` runs.
   const CALLS = {
     nextId: (ids) => ids.nextId(),
     fill: (ids) => ids.fill(new BigUint64Array(600)),
@@ -104,7 +104,7 @@ describe("a call that is ended from outside", () => {
           issued.push(ids.nextId(), ...ids.nextIds(600));
         } catch (error) {
           assert.equal(error.code, "INTERNAL");
-          // It is mended before the event loop goes on.
+          // The module is repaired before the event loop continues.
           await null;
           issued.push(ids.nextId(), ...ids.nextIds(600));
         }
@@ -146,7 +146,7 @@ describe("a runtime whose clocks were replaced before the package was loaded", {
     const later = await ended.nextIdAsync().catch((error) => error.code);
     console.log(JSON.stringify([make("system"), make("steady"), later]));
   `;
-  /** What batches on both built-in clocks give. */
+  /** Returns the outcomes of a batch with each built-in clock, and of a later call with a clock function. */
   const run = (code) =>
     JSON.parse(
       execFileSync(process.execPath, ["--input-type=module", "-e", code + LOG], {

@@ -1,4 +1,4 @@
-// Nodes by lease. The protocol and the stores are tested in the crate `coordination`.
+// Leased nodes. The protocol and the stores are tested in the crate `coordination`.
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
@@ -18,7 +18,7 @@ const asyncDispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
 const folder = mkdtempSync(join(tmpdir(), "polyflake-lease-"));
 after(() => rmSync(folder, { recursive: true }));
 
-/** The address of a file, one for each test: in an existing one, a new namespace would wait for a TTL. */
+/** The address of a separate file for each test, because a new namespace in an existing file would wait for a TTL. */
 const sqlite = (name, parameters = "") => `sqlite://${join(folder, name)}.db?${parameters}`;
 
 test("a type other than a string is a TypeError", async () => {
@@ -43,7 +43,7 @@ test("a lease that is undefined, such as a variable that is not set, is named", 
     name: "TypeError",
     message: "lease is undefined; it takes the address of a store, such as redis://host/0",
   });
-  // It means that there is none, as for any option: other errors stay, and a node is enough.
+  // As for any option, undefined means unset: other errors are unaffected, and a node is enough.
   await failsLater(Snowflake.open({}), "INVALID_NODE", "node is missing");
   await failsLater(Snowflake.open({ lease, node: 1024 }), "INVALID_NODE", "1024");
   await failsLater(Snowflake.open({ lease, layout: "twiter" }), "UNKNOWN_LAYOUT");
@@ -67,7 +67,7 @@ async function run(program, options = {}) {
   return stdout === "" ? undefined : JSON.parse(stdout);
 }
 
-/** What an ES module writes to standard error. */
+/** Runs an ES module, and returns what it writes to standard error. */
 async function warned(program) {
   const { stderr } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program], {
     cwd: import.meta.dirname,
@@ -76,7 +76,7 @@ async function warned(program) {
   return stderr;
 }
 
-/** A program that leases a node, logs it, and ends without closing. */
+/** A program that leases a node, logs it, and exits without closing. */
 const leasing = (address) => `
   import { Snowflake } from "polyflake";
   const ids = await Snowflake.open({ lease: ${JSON.stringify(address)} });
@@ -88,7 +88,7 @@ after(() => {
   for (const child of children) child.kill("SIGKILL");
 });
 
-/** Another process that holds the lease of an address until it is ended. */
+/** Starts another process, which holds a lease from this address until it is killed. */
 async function holder(address) {
   const program = `${leasing(address)} setInterval(() => {}, 1000);`;
   const child = spawn(process.execPath, ["--input-type=module", "--eval", program], {
@@ -100,7 +100,9 @@ async function holder(address) {
   return { child, ...JSON.parse(line) };
 }
 
-/** What is told on the channel while `call` runs, and until there is a message of `kind`. */
+/**
+ * Returns the messages published on the channel while `call` runs, and after it until one of the given `kind` arrives.
+ */
 async function told(kind, call) {
   const messages = [];
   const listen = (message) => messages.push(message);
@@ -202,7 +204,7 @@ describe("leases in SQLite", { skip: isWasm && "wasm has no leases" }, () => {
       failsLater(Snowflake.open({ lease: sqlite("crowded", "nodes=0-0&wait=1s") }), "LEASE_UNAVAILABLE"),
     );
     await pause(100);
-    // The keeper, the thread that awaits calls, and the one that asks a file.
+    // The keeper's thread, the thread that awaits calls, and the one that accesses the file.
     assert.ok(threads() <= before + 3, `${before} threads, and then ${threads()}`);
     await Promise.all(opens);
   });
@@ -280,7 +282,7 @@ describe("leases in SQLite", { skip: isWasm && "wasm has no leases" }, () => {
     fails(() => ids.nextId(), "CLOSED");
     await Promise.all([one, two]);
     assert.equal((await run(`${leasing(address)} await ids[Symbol.asyncDispose]();`)).node, 5);
-    // That process has waited too.
+    // That process also waited until its node was given back.
     assert.equal((await run(leasing(address))).node, 5);
   });
 
@@ -323,7 +325,7 @@ describe("leases in Redis", { skip: isWasm && "wasm has no leases" }, () => {
     });
     assert.equal(messages.at(-1).node, ids.node);
     const [before, first] = [ids.node, ids.nextId()];
-    // As if another process had it.
+    // Make it look as if another process held the node.
     const key = cli("--scan", "--pattern", "*/space/*");
     const text = cli("HGET", key, `${before}/text`);
     const [token] = text.match(/[0-9a-f]{16}/) ?? [];

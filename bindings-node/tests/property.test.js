@@ -1,4 +1,4 @@
-// Random layouts, instants, texts and clocks. POLYFLAKE_PROPERTY_CASES sets how many of each (300).
+// Random layouts, instants, strings and clocks. POLYFLAKE_PROPERTY_CASES sets how many of each (default: 300).
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
@@ -62,7 +62,7 @@ const layoutParts = fc
 
 const layouts = layoutParts.map((parts) => new Layout(parts));
 const fraction = fc.integer({ min: 0, max: 2 ** 32 });
-/** The whole number at a share of the way from `low` to `high`. */
+/** Returns the whole number that lies the given fraction of the way from `low` to `high`. */
 const between = (low, high, share) => low + ((high - low) * BigInt(share)) / 2n ** 32n;
 
 describe("layouts", () => {
@@ -215,7 +215,7 @@ describe("texts", () => {
 });
 
 describe("generating", () => {
-  // Few IDs a tick, so that many calls find none, and clock steps on both sides of every bound.
+  // Few IDs per tick, so that many calls find none, and clock steps on both sides of every bound.
   const steps = fc.array(
     fc.record({
       by: fc.oneof(fc.constant(0), fc.integer({ min: -4, max: 4 }), fc.integer({ min: -60, max: 60 })),
@@ -278,7 +278,7 @@ describe("generating", () => {
             else if (error.code === "CLOCK_MOVED_BACKWARDS") assert.ok(lead > 0 && error.behindMs > 0);
             else assert.equal(error.code, "SEQUENCE_EXHAUSTED");
             if (error.code !== "TIME_OUT_OF_RANGE") assert.ok(error.retryAfterMs > 0);
-            // A batch loses the IDs it had taken, so the last ID is unknown.
+            // A failed batch loses the IDs it had taken, so the last ID is unknown.
             if (call === "nextIds" || call === "fill") return assertRising(all);
           }
         }

@@ -1,5 +1,5 @@
-// Public IDs: every case of tests/public_ids.json, which describes its own format under "about", and what only JavaScript
-// can give.
+// Public IDs: every case of tests/public_ids.json, which describes its own format under "about", and inputs that only
+// JavaScript can pass.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
@@ -14,7 +14,7 @@ const TEXT = "order_15ShV20Bxc6UJvKSQbDvo0J";
 const orders = () => new PublicIds(KEYS, "order");
 const opened = ({ keys, prefix }) => new PublicIds(keys, prefix);
 
-/** How a case of each section runs. */
+/** How to run a case from each section. */
 const SECTIONS = {
   public_ids(given) {
     const ids = opened(given);

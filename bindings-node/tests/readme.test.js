@@ -1,4 +1,4 @@
-// The examples of README.md run unchanged, and print what their comments say.
+// The examples in README.md run unchanged, and print what their comments say.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -16,10 +16,11 @@ const folder = dirname(dirname(fileURLToPath(import.meta.url)));
 const readme = await readFile(`${folder}/README.md`, "utf8");
 const examples = [...readme.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => code);
 
-/** A Redis of the test's. */
+/** The store in the examples, which the test replaces with its own Redis. */
 const STORE = "redis://redis.internal/0";
 
-// Lines like `value; // what it is` print their value, to be compared. A comment in words starts with a lower-case word and a space.
+// Lines such as `value; // what it is` are made to print their value, for comparison. A comment in words starts with a
+// lower-case word and a space.
 const STATED = /^(?!console|const|for|await)(\S.*?); \/\/ (.*)$/gm;
 const WORDS = /^(\d+ )?[a-z]+ [a-z]/;
 

@@ -1,4 +1,4 @@
-// A Redis with a password, on a free port, that ends after the file's tests.
+// Runs a password-protected Redis server on a free port, and stops it after the file's tests.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -19,7 +19,7 @@ async function freePort() {
 const ends = [];
 after(() => Promise.all(ends.map((end) => end())));
 
-/** `start` starts it again, with what it had, after `stop`. */
+/** Starts a server. After `stop`, `start` restarts it with the same data. */
 export async function redis() {
   const port = await freePort();
   const folder = mkdtempSync(join(tmpdir(), "polyflake-redis-"));

@@ -1,4 +1,4 @@
-// Prints only failures and counts: thousands of passing vectors would hide them.
+// Prints only failures and counts, because thousands of passing vectors would hide them.
 import { inspect } from "node:util";
 
 export default async function* reporter(events) {

@@ -73,7 +73,9 @@ test("the WebAssembly build refuses", { skip: !isWasm }, async () => {
 const texts = (numbers) => Array.from(numbers, String);
 const range = (first, last) => Array.from({ length: last - first + 1 }, (_, at) => String(first + at));
 
-/** How often the event loop turns while a promise is waited for, and what the promise was rejected with. */
+/**
+ * Returns how many times the event loop turns while a promise is pending, and the error that the promise rejects with.
+ */
 async function turnsWhile(promise) {
   let turns = 0;
   const timer = setInterval(() => {
@@ -84,7 +86,7 @@ async function turnsWhile(promise) {
   return [turns, outcome];
 }
 
-/** An ES module that ends after it has logged, or when its standard input does. */
+/** The arguments that make Node run an ES module. */
 const otherProcess = (program) => ["--input-type=module", "--eval", program];
 
 /** Runs an ES module, and returns what it logs as JSON. It is killed if it hangs. */
@@ -97,7 +99,10 @@ async function run(program) {
   return stdout === "" ? undefined : JSON.parse(stdout);
 }
 
-/** Starts an ES module, and waits for its first line. It ends with its standard input, which is ours. */
+/**
+ * Starts an ES module, and waits for its first line. It exits when its standard input, which this process holds, is
+ * closed.
+ */
 async function starts(program) {
   const child = spawn(process.execPath, otherProcess(program), {
     cwd: import.meta.dirname,
@@ -336,7 +341,7 @@ describe("sequences in SQLite", { skip: isWasm && "wasm has no sequences" }, () 
     } finally {
       await first.kill();
     }
-    // Its lease runs out.
+    // The first process's lease expires.
     const second = await Sequences.open("inbox", { store: `${store}?ttl=3s&wait=1m&label=second` });
     assert.ok((await second.nextIdAsync("alice")) > 1n);
     while (!messages.some(({ kind }) => kind === "acquired")) await pause(5);
@@ -423,7 +428,7 @@ describe("a store that goes and comes back", { skip: isWasm && "wasm has no sequ
           error = reason;
         },
       );
-      // So few that the store is asked for no later bound.
+      // This pause keeps the numbers few enough that the store is not asked to move the bound.
       await pause(10);
     }
     await failsLater(Promise.reject(error), "LEASE_LOST", "gone");

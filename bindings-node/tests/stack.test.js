@@ -1,4 +1,5 @@
-// JavaScript's stack may overflow anywhere, also inside a call of ours. That call throws a RangeError, and later ones work.
+// JavaScript's stack may overflow anywhere, even inside one of our calls. That call throws a RangeError, and later ones
+// work.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { describe, test } from "node:test";
@@ -7,16 +8,16 @@ import { assertRising, each, ROOMY, T } from "./support.js";
 
 const TEXT = "timestamp:41|worker:10|sequence:12@1288834974657/1ms";
 
-/** What `call` throws with almost no stack left, and then with a few bytes more each time. */
+/** Returns what `call` throws with almost no stack left, and then with a few more bytes each time. */
 function thrownAtTheEnd(call) {
   const thrown = [];
   let left;
-  // The catch blocks call nothing, because there may be no stack for it.
+  // The catch blocks call nothing, because there may be no stack left for a call.
   const dive = (...padding) => {
     try {
       dive(...padding);
     } catch {
-      // The end of the stack.
+      // The stack is used up.
     }
     if (left === 0) return;
     left -= 1;
@@ -26,7 +27,7 @@ function thrownAtTheEnd(call) {
       thrown[thrown.length] = error;
     }
   };
-  // Compiles it in advance, which takes more stack.
+  // Call it once in advance, because compiling it takes more stack.
   call();
   for (let pad = 0; pad < 100; pad += 1) {
     left = 100;
@@ -95,7 +96,7 @@ describe("a call that JavaScript's stack has no room for", () => {
       console.log([...thrown, ...rejected].every((error) => error instanceof RangeError), thrown.length + rejected.length > 0);
       console.log(later.length);
     `;
-    // Node itself writes to stderr where it has no stack left for a promise that rejects.
+    // Node itself writes to stderr when it has no stack left for a promise that rejects.
     const { status, stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", code], {
       cwd: import.meta.dirname,
       encoding: "utf8",

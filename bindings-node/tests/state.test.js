@@ -1,4 +1,4 @@
-// close, and state files: one node for all processes of a host. The file itself is tested in the core.
+// `close`, and state files, through which all processes on a host share a node. The file itself is tested in the core.
 import assert from "node:assert/strict";
 import { execFile, execFileSync } from "node:child_process";
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -14,7 +14,7 @@ after(() => rmSync(folder, { recursive: true }));
 
 const run = promisify(execFile);
 
-/** Runs a program, an ES module, and returns its standard output. */
+/** Runs an ES module as a program, and returns its standard output. */
 async function issue(program, env = process.env) {
   const { stdout } = await run(process.execPath, ["--input-type=module", "--eval", program], {
     env,
@@ -65,7 +65,7 @@ test("disposing of a Snowflake closes it", () => {
 
 test("the path is a string", () => {
   assert.throws(() => new Snowflake({ node: 1, state: 7 }), TypeError);
-  // With U+FFFD instead, it would be another file.
+  // Replacing the lone surrogate with U+FFFD would name a different file.
   assert.throws(() => new Snowflake({ node: 1, state: "half\ud83d" }), TypeError);
   assert.throws(() => resetState("half\ud83d"), TypeError);
   assert.throws(() => resetState(7), TypeError);
@@ -107,11 +107,11 @@ test("a file that is damaged, replaced or of another node is an error", { skip: 
   resetState(`${state}-away`);
 });
 
-/** Clocks as code. */
+/** Each clock, as source code. */
 const CLOCKS = { "the system clock": '"system"', "a clock function": "() => Date.now()" };
 const isLinux = process.platform === "linux";
 
-/** The library of syncs.c, or `false` where it cannot be preloaded. */
+/** The library built from syncs.c, or `false` where it cannot be preloaded. */
 const syncs = isNative && isLinux && join(folder, "syncs.so");
 if (syncs) {
   const source = join(import.meta.dirname, "syncs.c");

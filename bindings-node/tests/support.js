@@ -10,12 +10,14 @@ export const T = 1_700_000_000_000;
 
 export const TWITTER = "timestamp:41|datacenter:5|worker:5|sequence:12@1288834974657/1ms";
 
-/** So many IDs a tick that a clock that does not advance never runs out of them. */
+/** Enough IDs per tick that tests with a clock that does not advance never run out. */
 export const ROOMY = "timestamp:30|worker:8|sequence:25@1577203200000/1s";
 
 let node = 100;
 
-/** A node of `twitter` that no other test of this process uses: on a built-in clock, the tests would share its cursor. */
+/**
+ * A node of `twitter` that no other test in this process uses: with a built-in clock, the tests would share its cursor.
+ */
 export function freshNode() {
   node += 1;
   return node;
@@ -26,7 +28,7 @@ export function fails(call, code, ...says) {
   return checkError(thrownBy(call), code, says);
 }
 
-/** As `fails`, for a promise that rejects. */
+/** Like `fails`, for a promise that rejects. */
 export async function failsLater(promise, code, ...says) {
   const error = await promise.then(
     () => assert.fail(`nothing was thrown; expected ${code}`),
@@ -64,7 +66,7 @@ export function* take(ids, count) {
   for (let taken = 0; taken < count; taken += 1) yield ids.next().value;
 }
 
-/** A test for each of `cases`. Each starts with its name. */
+/** Defines a test for each of `cases`, each of which starts with a name. */
 export function each(test, name, cases, run) {
   for (const [what, ...values] of cases) test(`${name}: ${what}`, () => run(...values));
 }

@@ -1,6 +1,6 @@
-// Preloaded into a process, it records which threads sync a file: a line with
-// the thread's ID in the file SYNCS. With SYNC_MS, a sync takes that many ms
-// longer.
+// Preloaded into a process, this records which threads sync a file, by writing
+// a line with the thread's ID to the file SYNCS. With SYNC_MS, a sync takes
+// that many ms longer.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// The worker threads of a process share one native cursor. (What wasm does there is in backend.test.js.)
+// The worker threads of a process share one native cursor. (backend.test.js covers wasm.)
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFile } from "node:fs/promises";
@@ -23,7 +23,7 @@ async function until(condition) {
   while (!condition()) await turn();
 }
 
-/** No ID repeats, each thread's IDs rise, and no tick exceeds its capacity. */
+/** Checks that no ID repeats, each thread's IDs increase, and no tick exceeds its capacity. */
 function assertUnique(issued, layout = new Layout("twitter")) {
   for (const ids of issued) assertRising(ids);
   const all = new BigUint64Array(issued.reduce((sum, ids) => sum + ids.length, 0));
@@ -41,7 +41,7 @@ function assertUnique(issued, layout = new Layout("twitter")) {
   }
 }
 
-// A tick of ten hours that has just begun, and that a new cursor counts as used up.
+// A ten-hour tick that has just begun, and that a new cursor treats as used up.
 const TEN_HOURS = `timestamp:30|worker:10|sequence:1@${Math.floor(Date.now() / 1000) * 1000}/36000s`;
 
 describe("worker threads", { skip: isWasm && "wasm does not share cursors between threads" }, () => {
@@ -163,7 +163,7 @@ describe("worker threads", { skip: isWasm && "wasm does not share cursors betwee
   for (const task of ["waiting", "waitingAsync", "waitingAsyncOnPool"]) {
     test(`a thread may be terminated while it waits (${task})`, async () => {
       const waiting = thread(task, { layout: TEN_HOURS, node: freshNode(), maxWaitMs: 300 }, 1);
-      // On a busy machine the wait may end first.
+      // On a busy machine the wait may time out first.
       waiting.done.catch(() => {});
       await until(() => waiting.issued().length > 0);
       for (let n = 0; n < 1000; n += 1) await turn();

@@ -4,7 +4,7 @@ import { PolyflakeError, Snowflake } from "polyflake";
 
 const { options, ids, count, task } = workerData;
 
-/** Tries again if a busy machine did not run the thread for longer than maxWaitMs. */
+/** Tries again if a busy machine kept the thread from running for longer than maxWaitMs. */
 function patient(call) {
   for (;;) {
     try {
@@ -30,7 +30,7 @@ const single = () => {
 };
 
 const TASKS = {
-  /** Single IDs, batches and fills in turn. */
+  /** Takes single IDs, batches and fills in turn. */
   mixed() {
     const array = new BigUint64Array(37);
     for (let round = 0; count[0] < ids.length; round += 1) {
@@ -42,7 +42,7 @@ const TASKS = {
       }
     }
   },
-  /** Never ends by itself. */
+  /** Never finishes on its own. */
   endless() {
     for (;;) {
       const issued = patient(() => snowflake.nextIds(50));
@@ -50,7 +50,7 @@ const TASKS = {
       single();
     }
   },
-  /** Waits, blocking or not, for a tick that does not come. */
+  /** Waits, blocking or not, for a tick that never comes. */
   waiting() {
     Atomics.store(count, 0, 1);
     snowflake.nextId();
@@ -65,7 +65,7 @@ const TASKS = {
     Atomics.store(count, 0, 1);
     return waiting;
   },
-  /** Asks for more than there is, without end. */
+  /** Endlessly requests more IDs than are available. */
   greedy() {
     for (;;) {
       patient(() => snowflake.nextIds(1000));

@@ -1,7 +1,7 @@
-// Every case of tests/vectors.json through the public API, in Node and in browsers. The file describes its format under
-// "about".
+// Runs every case of tests/vectors.json through the public API, in Node and in browsers. The file describes its format
+// under "about".
 
-/** The sections that the entry `polyflake/decode` can run. */
+/** The sections that the entry point `polyflake/decode` can run. */
 const READING = ["decode", "decode_refused", "bounds", "texts", "texts_read", "texts_refused"];
 
 /**
@@ -26,7 +26,7 @@ export function runVectors(polyflake, vectors, check, only = Object.keys(vectors
   return counts;
 }
 
-/** Runs the cases of what the entry `polyflake/decode` offers. */
+/** Runs the cases for the functions of the entry point `polyflake/decode`. */
 export function runReadingVectors(entry, vectors, check) {
   class Layout {
     constructor(given) {
@@ -48,7 +48,7 @@ export function runReadingVectors(entry, vectors, check) {
   return runVectors({ ...entry, Layout }, vectors, check, READING);
 }
 
-/** A layout's text as an object. */
+/** Converts a layout string to an object. */
 export function layoutFields(text) {
   const [fields, epochMs, tick] = text.split(/[@/]/);
   const [, count, unit] = /^(\d+)(ms|s)$/.exec(tick);
@@ -66,7 +66,7 @@ const CAMEL_CASE = {
   max_ahead_ms: "maxAheadMs",
   max_wait_ms: "maxWaitMs",
   sequence_start: "sequenceStart",
-  // The vectors have it as a name of another language. Here, that is the snake_case one.
+  // The vectors use this as a name that belongs to another language. In JavaScript, that is the snake_case name.
   maxWaitMs: "max_wait_ms",
   node_text: "node",
 };
@@ -293,13 +293,13 @@ function sections({ Decoded, Layout, PolyflakeError, Snowflake, formatId, parseI
   }
 }
 
-/** The call of a step. */
+/** Makes the call that a step describes. */
 function plainly(snowflake, step) {
   if (step.call === "next_ids") return [...snowflake.nextIds(BigInt(step.n))];
   return [step.call === "next_id" ? snowflake.nextId() : snowflake.tryNextId()];
 }
 
-/** The same call by equivalent methods. */
+/** Makes the same call through equivalent methods. */
 function otherwise(snowflake, step) {
   if (step.call === "try_next_id") return [snowflake.tryNextId()];
   if (step.call === "next_id") return [snowflake.next().value];
@@ -348,7 +348,7 @@ function instants(text) {
   return time === null ? forms : [...forms, time];
 }
 
-/** A Date, or `null` past the end of Date. */
+/** A Date, or `null` past the end of Date's range. */
 function date(unixMs) {
   const time = new Date(Number(unixMs));
   return Number.isNaN(time.getTime()) ? null : time;
@@ -360,7 +360,7 @@ function nodeOf(node, as) {
   return Object.fromEntries(Object.entries(node).map(([name, value]) => [name, as(value)]));
 }
 
-/** The options of a case as JavaScript's, with whole numbers converted by `as`. */
+/** A case's options in JavaScript's form, with whole numbers converted by `as`. */
 function optionsOf(texts, as) {
   const options = Object.entries(texts).map(([name, value]) => {
     if (name === "node") return [name, nodeOf(value, as)];

@@ -21,7 +21,7 @@ const CALLS = {
 /** Checks that a call fails, whether it throws or returns a promise that rejects. */
 const failsInTime = (call, ...expected) => failsLater(new Promise((resolve) => resolve(call())), ...expected);
 
-/** A Snowflake whose clock is in a tick with no ID left. */
+/** A Snowflake whose clock is in a tick with no IDs left. */
 function usedUp(clock, options) {
   const ids = new Snowflake({ node: 1, clock, sequenceStart: "zero", ...options });
   ids.nextIds(4096);
@@ -149,8 +149,8 @@ describe("a step back of the clock", () => {
 });
 
 describe("a long wait", () => {
-  // The IDs of a tick take up to 16 readings, and a tick lasts for 32. For the rest a call pauses, for at least 0.2 ms each
-  // time, or 1 ms with a timer.
+  // Issuing a tick's IDs takes up to 16 clock readings, and a tick lasts for 32. A call spends the rest pausing, for at
+  // least 0.2 ms each time, or 1 ms with a timer.
   const slow = () => {
     let readings = 0;
     return () => {
@@ -197,7 +197,7 @@ describe("a long wait", () => {
   });
 
   test("20,000 calls at once get theirs, in order", async () => {
-    // Four a tick, for longer than maxWaitMs in total.
+    // Four IDs per tick, so that the calls take longer than maxWaitMs in total.
     const layout = "timestamp:41|worker:10|sequence:2@1288834974657/1ms";
     let readings = 0;
     const clock = () => {
@@ -288,7 +288,7 @@ describe("a long wait", () => {
     await failsLater(ids.nextIdsAsync(5000), "CLOSED");
   });
 
-  // Bun and Deno have no flag that gives a program the collector.
+  // Bun and Deno have no flag that gives a program access to the garbage collector.
   const noCollector = (process.versions.bun ?? globalThis.Deno) !== undefined && "only in Node";
   test("a Snowflake may be garbage while its calls wait", { skip: noCollector }, () => {
     const issued = run(
@@ -339,7 +339,7 @@ describe("on the wall clock", () => {
     assert.ok(ids.stats.waits > 20);
   });
 
-  // A tick of ten hours that has just begun, and that a new cursor counts as used up.
+  // A ten-hour tick that has just begun, and that a new cursor treats as used up.
   const tenHours = `timestamp:30|worker:10|sequence:1@${Math.floor(Date.now() / 1000) * 1000}/36000s`;
   let worker = 0;
   for (const [name, call] of [...Object.entries(CALLS), ["tryNextId", (ids) => ids.tryNextId()]]) {
@@ -362,8 +362,8 @@ describe("on the wall clock", () => {
 });
 
 /**
- * The result of `code` in a separate process, where `stubs` run before the package is loaded. A wait that does not end is
- * an error.
+ * Returns the result of `code` in a separate process, where `stubs` run before the package is loaded. Fails if a wait
+ * never ends.
  */
 function run(stubs, code) {
   const script = `
@@ -394,7 +394,8 @@ describe("a thread that may sleep", { skip: !isWasm && "the native addon waits i
       return wait.apply(Atomics, given);
     };
   `;
-  // A machine on which only readings and sleeps take time. The ms of its wall clock and of its monotonic clock do not align.
+  // Simulates a machine on which only clock readings and sleeps take time, and whose wall clock and monotonic clock
+  // start their ms at different moments.
   const simulated = (wallMs) => `
     let ms = 0;
     let asleepMs = 0;

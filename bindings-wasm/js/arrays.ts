@@ -1,9 +1,9 @@
 // Reads a typed array's kind, length and memory from the engine, even if a script has shadowed its properties.
 
-/** `BigUint64Array` and the like have it in common, in every realm. */
+/** The prototype that `BigUint64Array` and the like share. Its methods also work on arrays from other realms. */
 const { prototype } = Object.getPrototypeOf(BigUint64Array);
 
-/** Takes the array as its first argument. */
+/** Returns a method or getter as a function that takes the array as its first argument. */
 function method<F>(of: "get" | "value", name: PropertyKey): F {
   return Function.prototype.call.bind(Object.getOwnPropertyDescriptor(prototype, name)?.[of]) as F;
 }
@@ -19,7 +19,7 @@ export const copyInto: (array: ArrayBufferView, values: ArrayBufferView, at: num
   "set",
 );
 
-/** A fresh array over the same memory, on which no script has set a property. */
+/** Returns a new array over the same memory, on which no script has set a property. */
 export function plain(ids: BigUint64Array): BigUint64Array {
   const length = lengthOf(ids);
   // A detached buffer cannot be viewed.

@@ -6,7 +6,7 @@ import type { Field, LayoutParts, MakeError, Reading, Stats } from "./backend.js
 export const wallMs: () => number = Date.now;
 
 /**
- * Real time in ms since some moment, even if a test replaces `performance` later. In workerd it does not advance
+ * Real time in ms since some fixed moment, even if a test replaces `performance` later. In workerd it does not advance
  * between events, and neither does the wall clock.
  */
 export const monotonicMs: () => number = performance.now.bind(performance);
@@ -15,7 +15,7 @@ export function readClock(clock: Reading): bigint | undefined {
   return clock();
 }
 
-/** The arguments of an error, which is created where the call ends, near the caller. */
+/** The arguments for creating an error. The error itself is created where the call returns, near the caller. */
 export type Failure = Parameters<MakeError>;
 
 /** Why the current call failed, if it did. */
@@ -29,7 +29,10 @@ export function clearFailure(): void {
   failure = undefined;
 }
 
-/** Copies `ids` to `target` from `at`, as far as they fit: `target` may have shrunk while a clock was read. */
+/**
+ * Copies as many of the `ids` as fit into `target`, starting at index `at`. `target` may have shrunk while a clock was
+ * read.
+ */
 export function store<A extends BigUint64Array | Uint32Array>(target: A, at: number, ids: A): void {
   const room = lengthOf(target) - at;
   if (room > 0) copyInto(target, ids.subarray(0, room), at);
@@ -37,10 +40,10 @@ export function store<A extends BigUint64Array | Uint32Array>(target: A, at: num
 
 /**
  * The assumed duration of one clock reading, in ms. A clock that is coarse (browsers round to as much as 100 ms) or
- * does not advance (workerd's, between events) counts as advanced by this with every reading.
+ * does not advance (workerd's, between events) is assumed to have advanced by this much with every reading.
  */
 const READING_MS = 0.0001;
-/** The part of a pause that is not slept, in ms, because timers end late. Shorter sleeps are not worthwhile. */
+/** How much of a pause to spend awake, in ms, because sleeps overrun. Shorter sleeps are not worthwhile. */
 const SPIN_MS = 0.1;
 /** How long to spin at a time, in ms: the clock that a call waits for may advance at any moment. */
 const SPIN_STEP_MS = 0.02;
@@ -50,8 +53,8 @@ let movedMs = 0;
 let unmovedMs = 0;
 
 /**
- * Real time since some moment. It advances even if the clocks do not, so that every wait ends: a replaced clock may
- * also run backwards, or not return a number.
+ * Real time since some fixed moment. It advances even if the clocks do not, so that every wait ends. A replaced clock
+ * may also run backwards, or return something other than a number.
  */
 export function elapsedMs(): number {
   const nowMs = monotonicMs();
@@ -68,32 +71,40 @@ export function elapsedMs(): number {
 
 /**
  * How far the wall clock is ahead of the monotonic one, including the fraction of a ms that `Date.now` drops. Reading
- * both bounds it to within a ms, and spinning until `Date.now` turns finds it. At first the turn counts as due.
+ * both clocks gives it to within a ms, and spinning until `Date.now` changes gives it exactly. Initially, that change
+ * is assumed to be due.
  */
 let aheadMs = Number.POSITIVE_INFINITY;
 
 /** The wall clock with its fraction of a ms. Used for waits only: no ID's time comes from it. */
 function exactWallMs(): number {
-  // The monotonic clock first: after a pause between the two, the turn is then expected too early rather than too late.
+  // Read the monotonic clock first: if there is a pause in between, the change is expected too early rather than too
+  // late.
   const nowMs = monotonicMs();
   const leastMs = wallMs() - nowMs;
   aheadMs = Math.min(Math.max(aheadMs, leastMs), leastMs + 1);
   return nowMs + aheadMs;
 }
 
-/** About how long until the clock, which returned `nowMs`, returns `targetMs`. It may be too short. */
+/**
+ * Estimates how long the clock, which has just returned `nowMs`, will take to reach `targetMs`. The estimate may be too
+ * short.
+ */
 export function untilMs(nowMs: number, targetMs: number, isBuiltin: boolean): number {
   const wholeMs = targetMs - nowMs;
   // With a caller's clock, the first of these ms may be nearly over. The steady clock may be ahead of the wall clock.
   return Math.max(isBuiltin ? Math.min(wholeMs, targetMs - exactWallMs()) : wholeMs - 1, SPIN_MS);
 }
 
-/** Sleeps for about `ms`, except for its last stretch. Spins for a step of that, or if the thread may not sleep. */
+/**
+ * Sleeps for about `ms`, except for the last stretch. Within that stretch, or if the thread may not sleep, spins for
+ * one step.
+ */
 export function rest(ms: number): void {
   const asleepMs = ms - SPIN_MS;
   if (asleepMs > SPIN_MS && sleep(asleepMs)) {
     if (!(monotonicMs() > lastMs)) unmovedMs += asleepMs;
-    // If `Date.now` turned earlier than expected, the next turn is expected earlier.
+    // If `Date.now` changed earlier than expected, the next change is expected earlier.
     exactWallMs();
     return;
   }
@@ -103,7 +114,7 @@ export function rest(ms: number): void {
 
 let sleeper: Int32Array | undefined | null;
 
-/** Puts the thread to sleep, if it may: a page's main thread may not. */
+/** Puts the thread to sleep if that is allowed, which it is not on a page's main thread. */
 function sleep(ms: number): boolean {
   if (sleeper === undefined) {
     try {

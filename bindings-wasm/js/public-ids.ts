@@ -1,4 +1,4 @@
-// Public IDs in the WebAssembly module. Separate from wasm.ts, since the module for browsers has none.
+// Public IDs in the WebAssembly module. Separate from wasm.ts, since the browser module has no public IDs.
 import * as glue from "polyflake/glue";
 import type { Backend } from "./backend.js";
 import * as host from "./host.js";

@@ -1,4 +1,4 @@
-// The backend over the WebAssembly module.
+// The backend that uses the WebAssembly module.
 import * as glue from "polyflake/glue";
 import { lengthOf, plain } from "./arrays.js";
 import type { Backend, BackendSnowflake, MakeError } from "./backend.js";
@@ -9,19 +9,19 @@ interface Globals {
   readonly __stack_pointer: WebAssembly.Global<"i32">;
 }
 
-/** A view of the module's memory, which ends when the memory grows. */
+/** A view of the module's memory. It becomes empty when the memory grows. */
 let memory = new Uint8Array(0);
 let exported: WebAssembly.Memory;
 
 let makeError: MakeError;
-/** The end of the module's own stack, which grows down: its position while no call runs. */
+/** The top of the module's own stack, which grows down: the stack pointer while no call is running. */
 let stackTop = 0;
 let stack: WebAssembly.Global<"i32">;
-/** How many calls run, each within another: a caller's clock may make more. */
+/** How many nested calls are running: a caller's clock may call the module again. */
 let depth = 0;
-/** Whether a call ended inside the module: by a trap, or because JavaScript's stack was used up. */
+/** Whether a call was cut short inside the module, by a trap or because JavaScript's stack overflowed. */
 let isBroken = false;
-/** The error of a trap, worded by the core in advance. */
+/** The error to throw after a trap. The core provides its message in advance. */
 let bug: host.Failure;
 
 /**
@@ -61,12 +61,12 @@ export function wasmBackend(module: WebAssembly.Module, errors: MakeError, noSha
   };
 }
 
-/** Throws an error that the module cannot detect itself. */
+/** Throws an error for a problem that the module itself cannot detect. */
 const fail = checked(glue.fail);
 
 const newSnowflake = checked((...given: Parameters<Backend["snowflake"]>) => {
   const made = new glue.WasmSnowflake(...given);
-  // If the constructor failed, there is nothing to ask.
+  // If the constructor failed, the object has no values to read.
   return host.failure ? { made, layout: "", node: 0 } : { made, layout: made.layout, node: made.node };
 });
 
@@ -91,12 +91,14 @@ function snowflake({ made, layout, node }: ReturnType<typeof newSnowflake>): Bac
   };
 }
 
-/** The characters of a UUID. */
+/** The length of a UUID. */
 const LONGEST_TEXT = 36;
 
 const byte = (at: number) => memory[at] as number;
 
-/** An ID's text, made from the bytes that the module writes, in an eighth of the time of a TextDecoder. */
+/**
+ * Returns an ID as text, made from the bytes that the module writes. This takes an eighth of the time of a TextDecoder.
+ */
 function idText(id: bigint, format: number): string {
   if (isBroken) mend();
   let length: number;
@@ -110,7 +112,7 @@ function idText(id: bigint, format: number): string {
   }
   depth -= 1;
   if (memory.length === 0) memory = new Uint8Array(exported.buffer, glue.textAddress(), LONGEST_TEXT);
-  // A UUID. Spreading takes longer than the many arguments below, which are enough for all other formats.
+  // A UUID. Spreading takes longer than passing the many arguments below, which suffice for all other formats.
   if (length > 20) return String.fromCharCode(...memory.subarray(0, length));
   return String.fromCharCode(
     byte(0),
@@ -137,11 +139,11 @@ function idText(id: bigint, format: number): string {
 }
 
 /**
- * A call into the module. If it fails, the module tells the host why and returns a meaningless value. A trap in it is a
- * bug in Polyflake, and is reported as one.
+ * Wraps a call into the module. If the call fails, the module tells the host why and returns a meaningless value. A
+ * trap in it is a bug in Polyflake, and is reported as one.
  *
- * If JavaScript's stack has no room for the call, it throws a RangeError before it enters the module: an error inside
- * could leave wasm-bindgen's list of values locked.
+ * If JavaScript's stack has no room for the call, the wrapper throws a RangeError before entering the module, because
+ * an error inside could leave wasm-bindgen's list of values locked.
  */
 export function checked<A extends unknown[], R>(call: (...args: A) => R): (...args: A) => R {
   return (...args) => {
@@ -152,7 +154,7 @@ export function checked<A extends unknown[], R>(call: (...args: A) => R): (...ar
     try {
       outcome = call(...args);
     } catch (error) {
-      // First of all, since the following code may find no room either. (With `finally`, an ID takes 8 ns more.)
+      // This comes first, since the code below may run out of stack too. (With `finally`, an ID takes 8 ns more.)
       depth -= 1;
       isBroken = true;
       throw ended(error);
@@ -164,8 +166,8 @@ export function checked<A extends unknown[], R>(call: (...args: A) => R): (...ar
 }
 
 /**
- * As `checked`, for a single ID. It does not use that list, and the check for room would take too long; `mend` repairs
- * the module after it.
+ * Like `checked`, but for a single ID. Such a call does not use wasm-bindgen's list, and checking the stack for room
+ * would take too long; `mend` repairs the module afterwards.
  */
 function checkedId(call: () => bigint): () => bigint {
   return () => {
@@ -185,11 +187,12 @@ function checkedId(call: () => bigint): () => bigint {
   };
 }
 
-/** The error to throw after a call that ended inside the module. */
+/** Returns the error to throw after a call that was cut short inside the module. */
 function ended(error: unknown): unknown {
   if (!(error instanceof WebAssembly.RuntimeError)) return error;
-  // Calls may be counted that no longer run: Ctrl+C in Node's REPL and a timeout of node:vm end them without any of
-  // their code noticing. Hundreds of these leave no stack for later calls, which trap until the event loop continues.
+  // `depth` may include calls that are no longer running: Ctrl+C in Node's REPL and a node:vm timeout end them without
+  // any of their code noticing. Hundreds of these leave no stack for later calls, which trap until the event loop
+  // continues.
   if (depth > 0) Promise.resolve().then(restore);
   const [number, name, message] = bug;
   return makeError(number, name, message, undefined, undefined, { cause: error });
@@ -200,23 +203,23 @@ function takeFailure(failure: host.Failure): Error {
   return makeError(...failure);
 }
 
-/** 32 KB of arguments: more than a call into the module takes of JavaScript's stack. */
+/** 32 KB of arguments, which take more of JavaScript's stack than a call into the module does. */
 const FILLER: undefined[] = Array(4096).fill(undefined);
 
 /** Throws a RangeError if JavaScript's stack has no room for a call into the module. */
 function needStack(): void {}
 
 /**
- * Makes the module usable after a call that ended inside it. At worst an ID is lost. Such a call leaves its part of the
- * module's own stack behind, and perhaps a failure that was not thrown.
+ * Makes the module usable again after a call that was cut short inside it. At worst an ID is lost. Such a call leaves
+ * its part of the module's own stack behind, and perhaps a failure that was never thrown.
  */
 function mend(): void {
   host.clearFailure();
-  // The calls that still run restore the stack themselves.
+  // The calls that are still running restore the stack themselves.
   if (depth === 0) restore();
 }
 
-/** While no call runs. */
+/** Call this only while no call is running. */
 function restore(): void {
   stack.value = stackTop;
   depth = 0;

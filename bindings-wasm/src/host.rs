@@ -27,7 +27,7 @@ extern "C" {
         behind_ms: Option<f64>,
         retry_after_ms: Option<f64>,
     );
-    /// Copies as many of the `ids` as fit to `target`, starting at `at`.
+    /// Copies as many of the `ids` as fit into `target`, starting at index `at`.
     pub(crate) fn store(target: &BigUint64Array, at: u32, ids: &[u64]);
     #[wasm_bindgen(js_name = store)]
     pub(crate) fn store_narrow(target: &Uint32Array, at: u32, values: &[u32]);
@@ -68,7 +68,7 @@ fn report(error: &Error) {
     failed(code.number(), code.name(), &message, behind_ms, retry_after_ms);
 }
 
-/// Reports an error that JavaScript asks for, with the core's number and, if `why` is empty, the core's message.
+/// Reports an error on behalf of JavaScript code, with the core's number and, if `why` is empty, the core's message.
 #[wasm_bindgen]
 pub fn fail(code: &str, why: &str) {
     let known = ErrorCode::ALL.into_iter().find(|known| known.name() == code);
@@ -78,10 +78,10 @@ pub fn fail(code: &str, why: &str) {
     failed(code.number(), code.name(), &message, None, None);
 }
 
-/// Receives the pieces of a text.
+/// Receives a string in pieces.
 type Out<'a> = dyn FnMut(&str) + 'a;
 
-/// Collects a text that is written in pieces.
+/// Collects a string that is written in pieces.
 pub(crate) fn text(write: &mut dyn FnMut(&mut Out<'_>)) -> JsValue {
     let mut text = String::new();
     write(&mut |piece| text.push_str(piece));

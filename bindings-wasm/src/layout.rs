@@ -1,4 +1,4 @@
-//! Layouts, IDs and their texts. A layout crosses the boundary as its text.
+//! Layouts, IDs, and their text forms. A layout crosses the boundary as a layout string.
 
 use alloc::string::String;
 use core::cell::Cell;
@@ -112,7 +112,7 @@ pub fn formats() -> Array {
     Format::ALL.iter().map(|format| JsValue::from_str(format.name())).collect()
 }
 
-/// The text that `id_text` wrote last.
+/// The last text that `id_text` wrote.
 struct LastText(Cell<[u8; 36]>);
 
 // SAFETY: without the `atomics` feature, a module has one thread.
@@ -162,7 +162,7 @@ pub(crate) fn node_of(node: &JsValue) -> Node {
     }
 }
 
-/// Groups texts into pairs.
+/// Groups strings into pairs.
 pub(crate) fn pairs(texts: &Array) -> impl Iterator<Item = (String, String)> {
     (0..texts.length())
         .step_by(2)

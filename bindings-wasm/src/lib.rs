@@ -21,7 +21,7 @@ mod layout;
 mod public_ids;
 mod snowflake;
 
-/// An allocator with little code is enough for a heap that holds a few Snowflakes, and texts that last for one call.
+/// A small allocator is enough for a heap that holds a few Snowflakes and short-lived strings.
 // SAFETY: without the `atomics` feature, a module has one thread.
 #[global_allocator]
 static HEAP: lol_alloc::AssumeSingleThreaded<lol_alloc::FreeListAllocator> =

@@ -1,4 +1,5 @@
-//! Public IDs, for Node and workers. Browsers get a module without public IDs, because users must not have the keys.
+//! Public IDs, for Node and workers. Browsers get a module without public IDs, because their users must not have the
+//! keys.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -29,7 +30,7 @@ impl WasmPublicIds {
         self.ids().encode(id).to_string()
     }
 
-    /// Like `encode`, but for a text that may not be an ID.
+    /// Like `encode`, but for a string that may not be an ID.
     #[wasm_bindgen(js_name = encodeText)]
     pub fn encode_text(&self, id: &str) -> String {
         settle(Number::parse(id).to_id().map(|id| self.encode(id)))

@@ -58,7 +58,7 @@ impl WasmSnowflake {
         let size = CHUNK.min(target.length() as usize);
         let ids = chunk.get_mut(..size).unwrap_or_default();
         let waited = (waited_ms >= 0.0).then(|| host::duration(waited_ms));
-        // There is nothing to keep for the next poll, because there is no other thread and no disk.
+        // Nothing needs to be kept for the next poll, because no other thread and no disk is involved.
         settle(self.ids().poll_waiting(&mut Waiting::default(), ids, waited).map(|polled| match polled {
             Polled::Filled(count) => {
                 host::store(target, 0, ids.get(..count).unwrap_or_default());

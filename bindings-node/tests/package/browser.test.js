@@ -48,7 +48,7 @@ async function serve(folder) {
   return `http://127.0.0.1:${server.address().port}`;
 }
 
-/** Opens a page, and returns the results of its promises `page`, `worker` and, if it has it, `reading`. */
+/** Opens a page, and returns the results of its promises `page`, `worker` and, if it exists, `reading`. */
 async function open(url) {
   const page = await browser.newPage();
   const errors = [];

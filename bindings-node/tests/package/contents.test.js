@@ -1,4 +1,4 @@
-// What the tarballs contain, and what package linters say.
+// Checks what the tarballs contain, and runs package linters.
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -7,7 +7,7 @@ import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { folder, pack, platform, root, run } from "./project.js";
 
-/** That of browsers has no public IDs. */
+/** The browser module has no public IDs. */
 const MOST_GZIPPED = { browser: 26 * 1024, other: 39 * 1024 };
 
 let main;
@@ -67,7 +67,7 @@ test("neither contains a path of the build machine", async () => {
   assert.ok(!stdout.includes(path.resolve(root, "..")));
 });
 
-/** The size by gzip. Not Node's zlib, whose level 9 is different and gives 1 % more. */
+/** Returns the gzipped size. Node's zlib is not used, because its level 9 differs and its output is 1 % larger. */
 async function gzipped(file) {
   const { stdout } = await run("gzip", ["-9cn", file], { encoding: "buffer" });
   return stdout.length;

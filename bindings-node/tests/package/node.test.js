@@ -1,4 +1,4 @@
-// The installed package in Node: imported and required, with the native addon and without.
+// The installed package in Node: imported and required, with and without the native addon.
 import assert from "node:assert/strict";
 import path from "node:path";
 import { before, describe, test } from "node:test";

@@ -14,7 +14,7 @@ after(async () => {
   for (const undo of atEnds.reverse()) await undo();
 });
 
-/** Calls `undo` after all tests of the file; an `after` inside a `before` would be called after the `before`. */
+/** Calls `undo` after all tests in the file; an `after` inside a `before` would be called after the `before`. */
 export function atEnd(undo) {
   atEnds.push(undo);
 }
@@ -24,7 +24,7 @@ export const repository = path.dirname(path.resolve(root));
 export const platform = path.join(root, "npm/linux-x64-gnu");
 const fixtures = fileURLToPath(new URL("fixtures", import.meta.url));
 
-/** Runs a program, and returns what it wrote, or throws it if the program fails. */
+/** Runs a program, and returns its output, or throws the output if the program fails. */
 export async function run(program, args, options) {
   try {
     return await execute(program, args, { ...options, maxBuffer: 2 ** 24 });
@@ -42,14 +42,14 @@ export async function pack(folder, into) {
   return { ...packed, tarball: path.join(into, packed.filename) };
 }
 
-/** An empty folder that is removed at the end. */
+/** Creates an empty folder, which is removed after the tests. */
 export async function folder() {
   const made = await mkdtemp(path.join(tmpdir(), "polyflake-"));
   atEnd(() => rm(made, { recursive: true, force: true }));
   return made;
 }
 
-/** A project with polyflake installed, and its platform package unless `native` is false. */
+/** Creates a project with polyflake installed, and its platform package unless `native` is false. */
 export async function project({ native = true } = {}) {
   const made = await folder();
   const tarballs = [await pack(root, made)];

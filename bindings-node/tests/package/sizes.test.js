@@ -1,4 +1,4 @@
-// How much of the package a program loads: docs/getting-started/node.md says it, in KB.
+// Checks how much of the package a program loads. docs/getting-started/node.md states the sizes, in KB.
 import assert from "node:assert/strict";
 import { readFile, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -6,7 +6,7 @@ import { before, describe, test } from "node:test";
 import { build } from "vite";
 import { folder, pack, platform, project, repository, root, run } from "./project.js";
 
-/** All of `polyflake/decode`, minified and gzipped. */
+/** The maximum size of all of `polyflake/decode` in bytes, minified and gzipped. */
 const MOST_OF_DECODE = 3 * 1024;
 
 let cwd;
@@ -20,13 +20,15 @@ before(async () => {
   native = await pack(platform, into);
 });
 
-/** The bytes of a file, and how many are left of them by gzip. Not Node's zlib, which gives other sizes. */
+/**
+ * Returns a file's size in bytes, plain and gzipped. Node's zlib is not used, because its output has a different size.
+ */
 async function sizeOf(file) {
   const { stdout } = await run("gzip", ["-9cn", file], { encoding: "buffer" });
   return { bytes: (await stat(file)).size, gzipped: stdout.length };
 }
 
-/** The size of a program as Vite minifies it. */
+/** Returns the size of a program minified by Vite. */
 async function bundled(program, conditions = ["browser"]) {
   const at = await folder();
   await writeFile(path.join(cwd, "program.js"), program);
@@ -53,7 +55,7 @@ async function bundled(program, conditions = ["browser"]) {
 
 const packed = ({ unpackedSize, size }) => ({ bytes: unpackedSize, gzipped: size });
 
-/** What is measured, by the first cell of its row. */
+/** The measurements, keyed by the first cell of the row. */
 const MEASURES = {
   "`decode` and a preset, of `polyflake/decode`": () =>
     bundled(`import { decode, discord } from "polyflake/decode"; console.log(decode("1", discord).time);`),
@@ -87,7 +89,7 @@ describe("sizes", () => {
   });
 
   for (const [what, measure] of Object.entries(MEASURES)) {
-    // What is built for development is larger.
+    // Development builds are larger.
     const skip = what.includes("the addon") && process.env.PROFILE === "dev";
     test(`${what} is what the page says, within 5 %`, { skip }, async (t) => {
       const [size, says] = [await measure(), (await stated()).get(what)];

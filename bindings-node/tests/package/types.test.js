@@ -1,12 +1,12 @@
-// Strict TypeScript over the installed package, without the types of DOM or Node. `@ts-expect-error` shows that the types
-// are not just `any`.
+// Checks the installed package with strict TypeScript, without the types of the DOM or Node. `@ts-expect-error` shows
+// that the types are not just `any`.
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { before, test } from "node:test";
 import { project, repository, root, run } from "./project.js";
 
 const TSC = path.join(root, "node_modules/.bin/tsc");
-/** Whose JavaScript is TypeScript too, except for events of channels, which are `unknown` to it. */
+/** Pages whose JavaScript is also valid TypeScript, except for channel events, which have the type `unknown`. */
 const PAGES = ["bindings-node/README.md", "docs/decoding.md", "docs/getting-started/node.md"];
 
 let cwd;

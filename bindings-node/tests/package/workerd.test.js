@@ -1,5 +1,5 @@
-// The installed package in workerd, which accepts WebAssembly only as a module, and whose clock does not advance between
-// events.
+// The installed package in workerd, which accepts WebAssembly only as a module, and whose clock does not advance
+// between events.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { cp } from "node:fs/promises";

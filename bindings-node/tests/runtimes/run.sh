@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The package as npm packs it, in Bun and in Deno, on the native addon: the shared vectors, and those of Node's tests that
-# start no program with options of Node.
+# Tests the package as npm packs it in Bun and in Deno, with the native addon: the shared vectors, and those of Node's
+# tests that do not start programs with Node's options.
 set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit 1
 project=${CARGO_TARGET_DIR:-$PWD/target}/runtimes
 names=(vectors decode bad-input decoding property first waiting)
 
-# Where the tests look for what they read.
+# Copy the files that the tests read to the places where the tests look for them.
 rm -rf "$project"/{package,tests} "$project"/*.tgz
 mkdir -p "$project"/{package/tests,tests}
 cp bindings-node/tests/runtimes/package*.json "$project"
@@ -32,7 +32,8 @@ test("this is the native addon", () => {
 JS
 
 passed=0 failed=0
-# run NAME PATTERN COMMAND...: the pattern has the numbers of those that passed and failed.
+# run NAME PATTERN COMMAND...: PATTERN captures how many tests passed or, with `fail` in place of `pass`, how many
+# failed.
 run() {
   local name=$1 pattern=$2 status=0 good bad
   shift 2

@@ -1,4 +1,4 @@
-// With a TypeScript library that has `using`, and `require`.
+// With `require`, and a TypeScript library that has `using`.
 import polyflake = require("polyflake");
 
 async () => {

@@ -1,4 +1,5 @@
-// What TypeScript must accept, and after @ts-expect-error what it must reject: `tsc -p` fails otherwise.
+// TypeScript must accept this code, except for lines after @ts-expect-error, which it must reject: otherwise
+// `tsc -p` fails.
 import {
   Counter,
   type CounterOptions,
@@ -304,7 +305,7 @@ same<ReturnType<typeof layout.minId>, bigint>(true);
 same<Parameters<typeof layout.maxId>, [time: Instant]>(true);
 same<Instant, Date | number | bigint>(true);
 same<Integer, number | bigint | string>(true);
-// @ts-expect-error a text is not an instant
+// @ts-expect-error a string is not an instant
 layout.minId("2024-01-01");
 // @ts-expect-error read-only
 layout.fields[0] = layout.fields[1];
@@ -335,7 +336,7 @@ decoded.fields.worker = 5;
 // @ts-expect-error a Decoded comes from decode
 takes<bigint[]>(decoded);
 
-// Texts ---------------------------------------------------------------------------------------------------------
+// Text ----------------------------------------------------------------------------------------------------------
 
 same<
   Format,
@@ -407,7 +408,7 @@ reading.minId(0n, { fields: { timestamp: 41, sequence: 12 }, epochMs: "0" });
 same<Parameters<typeof reading.formatId>, Parameters<typeof formatId>>(true);
 same<Parameters<typeof reading.parseId>, Parameters<typeof parseId>>(true);
 takes<(error: reading.PolyflakeError) => PolyflakeError>((error) => error);
-// @ts-expect-error a preset's name would bring all of them
+// @ts-expect-error a preset's name would pull in all of them
 reading.decode(1n, "discord");
 // @ts-expect-error no preset of that name
 reading.disord;
@@ -422,7 +423,7 @@ same<ReturnType<typeof orders.encode>, string>(true);
 orders.encode(7);
 orders.encode("7");
 same<ReturnType<typeof orders.decode>, bigint>(true);
-// @ts-expect-error a public ID is a text
+// @ts-expect-error a public ID is a string
 orders.decode(7n);
 same<ReturnType<typeof orders.encodeAll>, string[]>(true);
 orders.encodeAll(BigUint64Array.of(7n));

@@ -1,4 +1,4 @@
-// With a TypeScript library older than `using`, and `require`.
+// With `require`, and a TypeScript library older than `using`.
 import polyflake = require("polyflake");
 
 const ids = new polyflake.Snowflake({ node: 7 });

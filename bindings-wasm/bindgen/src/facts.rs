@@ -1,5 +1,5 @@
-//! What a program needs to read IDs without the core, as JSON: the presets, the text formats and the errors' numbers.
-//! `bindings-node/build.sh` makes the entry `polyflake/decode` of it.
+//! Prints the facts that a program needs to read IDs without the core, as JSON: the presets, the text formats and the
+//! errors' numbers. `bindings-node/build.sh` builds the entry point `polyflake/decode` from this output.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ fn layout(name: &str, layout: &Layout) -> Value {
     json!({ "name": name, "text": layout.to_string(), "fields": fields, "epochMs": epoch_ms, "tickMs": tick_ms })
 }
 
-/// `digits`: the digits allowed at each place. `same`: characters, and the digit that each is read as.
+/// `digits`: the digits allowed at each position. `same`: characters, and the digit that each is read as.
 fn format(format: Format) -> Value {
     let digits: Vec<_> = (0..format.max_len()).map(|place| format.digits_at(place)).collect();
     let same: BTreeMap<_, _> = ('0'..='z')

@@ -39,8 +39,9 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Ends the names of imports with a number, where wasm-bindgen has a hash of 16 digits: no digit of a hash compresses, and
-/// together they are 260 bytes of what browsers download. The names keep their length, so that nothing else moves.
+/// Replaces the 16-digit hash that wasm-bindgen puts at the end of each import's name with a number: hashes do not
+/// compress, and together they add 260 bytes to what browsers download. The names keep their length, so that nothing
+/// else moves.
 fn number_imports(folder: &Path) -> io::Result<()> {
     let (script, module) = (folder.join("polyflake.js"), folder.join("polyflake_bg.wasm"));
     let (mut text, mut bytes) = (fs::read_to_string(&script)?, fs::read(&module)?);
