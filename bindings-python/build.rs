@@ -1,4 +1,4 @@
-//! Says which Python this is built for: with a GIL or without.
+//! Tells rustc whether this is built for a Python with a GIL or without one.
 
 fn main() {
     pyo3_build_config::use_pyo3_cfgs();

@@ -1,8 +1,8 @@
-//! Awaits the calls of counters and sequences that wait for a store, in an asyncio event loop.
+//! Lets an asyncio event loop await counter and sequence calls that wait for a store.
 //!
 //! One thread serves all such calls. It is not a Python thread, and must not wait for the GIL. It puts each result into
-//! a queue, from which a Python thread passes it on to the event loop. The Python thread ends a while after the last
-//! call.
+//! a queue, from which a Python thread passes it on to the event loop. The Python thread exits some time after the
+//! last call.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,24 +10,24 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use polyflake::{Error, ErrorCode};
+use polyflake_coordination::PerProcess;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use crate::errors::exception;
-use crate::process::PerProcess;
 
-/// How long the Python thread waits for another call before it ends.
+/// How long the Python thread waits for another call before it exits.
 const IDLE: Duration = Duration::from_secs(10);
-/// How long a program that exits waits for the Python thread.
+/// How long an exiting program waits for the Python thread.
 const AT_EXIT: Duration = Duration::from_secs(2);
 
 /// Converts a call's result to a Python object.
 type Given = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 
-/// A ticket, with its call's result or exception.
+/// A ticket, and the result or exception of its call.
 type Told = (u64, Option<Py<PyAny>>, Option<Py<PyAny>>);
 
-/// A process's calls.
+/// All the calls being awaited in a process.
 #[derive(Default)]
 struct Calls {
     line: Mutex<Line>,
@@ -36,19 +36,19 @@ struct Calls {
 
 #[derive(Default)]
 struct Line {
-    /// The results of calls, with their tickets.
+    /// The results to pass on, with their calls' tickets.
     given: VecDeque<(u64, Given)>,
-    /// The number of calls without a result.
+    /// The number of calls that have no result yet.
     pending: usize,
     has_thread: bool,
-    /// Whether the interpreter is about to end, so that no more results are passed on.
+    /// Whether the interpreter is about to shut down, in which case no more results are passed on.
     is_over: bool,
 }
 
 static CALLS: PerProcess<Calls> = PerProcess::new();
 
-/// Creates the coroutine of a call. It returns the result of the method `now`, or awaits the call that the method
-/// `later` begins.
+/// Creates the coroutine for a call. It returns the result of the method `now`, or awaits the call that the method
+/// `later` starts.
 pub(crate) fn coroutine<'py>(
     object: &Bound<'py, PyAny>,
     [now, later]: [Option<&str>; 2],
@@ -64,7 +64,7 @@ pub(crate) fn coroutine<'py>(
         .call1(PyTuple::new(py, arguments.collect::<Vec<_>>())?)
 }
 
-/// Begins a call, whose result goes to the waiter with this ticket.
+/// Starts a call whose result goes to the waiter with this ticket.
 pub(crate) fn begin<T: Send + 'static>(
     py: Python<'_>,
     ticket: u64,
@@ -72,7 +72,7 @@ pub(crate) fn begin<T: Send + 'static>(
     into_py: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
 ) -> PyResult<Waiter> {
     prepare(py)?;
-    let calls = CALLS.get();
+    let calls = CALLS.get(|_| Calls::default());
     let is_gone = Arc::new(AtomicBool::new(false));
     let gone = Arc::clone(&is_gone);
     let done = move |outcome: Option<Result<T, Error>>| {
@@ -95,20 +95,20 @@ pub(crate) fn begin<T: Send + 'static>(
     Ok(Waiter(is_gone))
 }
 
-/// Tracks whether somebody still waits for a call.
+/// Tracks whether anyone is still waiting for a call.
 #[pyclass(frozen, module = "polyflake._polyflake", name = "_Waiter")]
 pub(crate) struct Waiter(Arc<AtomicBool>);
 
 #[pymethods]
 impl Waiter {
-    /// Tells the call that nobody waits for it any more.
+    /// Tells the call that nobody is waiting for it any more.
     fn end(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// Registers `end`. There is no lock, because a fork in the middle of this would leave the lock held in the child.
-/// Doing this twice is harmless.
+/// Registers `end`. No lock is taken, because a fork halfway through would leave the lock held in the child.
+/// Registering it twice is harmless.
 fn prepare(py: Python<'_>) -> PyResult<()> {
     static IS_READY: AtomicBool = AtomicBool::new(false);
     if !IS_READY.load(Ordering::Acquire) {
@@ -120,12 +120,12 @@ fn prepare(py: Python<'_>) -> PyResult<()> {
 }
 
 impl Calls {
-    /// Locks the queue. No thread that holds this lock waits for the GIL.
+    /// Locks the queue. A thread that holds this lock never waits for the GIL.
     fn line(&self) -> MutexGuard<'_, Line> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes sure that the Python thread exists.
+    /// Makes sure that the Python thread is running.
     fn start(&'static self, py: Python<'_>) -> PyResult<()> {
         let mut line = self.line();
         let is_there = line.has_thread || line.is_over;
@@ -144,7 +144,7 @@ impl Calls {
         started.map(drop)
     }
 
-    /// Returns the next ticket, with its call's result or exception. Returns `None` if the thread must end.
+    /// Returns the next ticket, and the result or exception of its call. Returns `None` if the thread must exit.
     fn take(&self, py: Python<'_>) -> Option<Told> {
         let (ticket, given) = py.detach(|| self.wait())?;
         Some(match given(py) {
@@ -165,14 +165,14 @@ impl Calls {
                 self.changed.notify_all();
                 return None;
             }
-            // Every pending call ends at some point, and then notifies `changed`.
+            // Every pending call finishes eventually, and then notifies `changed`.
             let longest = if left.is_zero() { IDLE } else { left };
             line = self.changed.wait_timeout(line, longest).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
 
-/// Runs when the program ends, because no thread may enter an interpreter that has ended.
+/// Runs when the program exits, because no thread may enter an interpreter that has shut down.
 fn end(py: Python<'_>) {
     let Some(calls) = CALLS.present() else { return };
     py.detach(|| {

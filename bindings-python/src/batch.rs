@@ -1,4 +1,4 @@
-//! Batches of IDs: new lists, and buffers that the caller passes.
+//! Batches of IDs: new lists, and buffers passed by the caller.
 
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
@@ -7,10 +7,10 @@ use crate::convert;
 use crate::errors::OrRaise;
 use crate::wait::{Raised, ReleasesGil};
 
-/// The number of IDs issued before other threads get the GIL. This takes about 20 us.
+/// The number of IDs to issue before letting other threads take the GIL. Issuing them takes about 20 us.
 const PART: usize = 16 * 1024;
 
-/// Checks the `n` of a batch.
+/// Checks a batch's `n`.
 pub(crate) fn size(n: &Bound<'_, PyAny>) -> PyResult<usize> {
     polyflake::batch_size(convert::number(n, "n")?).or_raise()
 }
@@ -27,7 +27,7 @@ pub(crate) fn list(
 }
 
 /// Fills a writable, contiguous buffer of 8-byte integers. `fill_part` fills the part passed to it. If `all_bits` is
-/// set, its IDs may use the top bit.
+/// set, the IDs may use the top bit.
 pub(crate) fn fill(
     py: Python<'_>,
     buffer: &Bound<'_, PyAny>,
@@ -38,12 +38,12 @@ pub(crate) fn fill(
     let count = buffer.item_count();
     let first = buffer.buf_ptr().cast::<u64>();
     if count == 0 {
-        // The pointer may be null. The core checks whether the generator is closed or forked.
+        // The pointer may be null. The core checks whether the generator was closed, or inherited in a fork.
         fill_slice(py, &mut [], &mut fill_part)
     } else if first.is_aligned() {
         // SAFETY: the exporter keeps `count` writable, contiguous 8-byte integers at `first` for as long as `buffer` is
-        // held, and every bit pattern is a valid u64. The caller must make sure that nothing else writes to them in the
-        // meantime, as with every call that fills a buffer without the GIL (`readinto`).
+        // held, and every bit pattern is a valid u64. The caller must make sure that nothing else writes to them during
+        // the call, as with every call that fills a buffer without the GIL (`readinto`).
         let ids = unsafe { std::slice::from_raw_parts_mut(first, count) };
         fill_slice(py, ids, &mut fill_part)
     } else {
@@ -62,7 +62,7 @@ pub(crate) fn fill(
     }
 }
 
-/// Fills a slice in parts. Other threads get the GIL while this waits, and between parts.
+/// Fills a slice in parts. Other threads can take the GIL between parts, and while this function waits.
 fn fill_slice(
     py: Python<'_>,
     ids: &mut [u64],

@@ -23,7 +23,7 @@ pub(crate) fn number(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Number> {
 /// Like `number`, for an argument that also accepts other types.
 pub(crate) fn number_or(value: &Bound<'_, PyAny>, what: &str, takes: &str) -> PyResult<Number> {
     if let Ok(int) = value.cast_exact::<PyInt>() {
-        // Not as u64, for which Python needs five times as many instructions.
+        // Not u64: converting to it takes Python five times as many instructions.
         if let Ok(fits) = int.extract::<i64>() {
             return Ok(fits.into());
         }
@@ -32,7 +32,7 @@ pub(crate) fn number_or(value: &Bound<'_, PyAny>, what: &str, takes: &str) -> Py
         return Err(wrong_type(value, what, takes));
     }
     let int = INDEX.import(value.py(), "operator", "index")?.call1((value,)).map_err(|raised| {
-        // Any other exception from `__index__` goes to the caller.
+        // Any other exception from `__index__` is passed on to the caller.
         if raised.is_instance_of::<PyTypeError>(value.py()) { wrong_type(value, what, takes) } else { raised }
     })?;
     if let Ok(fits) = int.extract::<u64>() {
@@ -41,7 +41,7 @@ pub(crate) fn number_or(value: &Bound<'_, PyAny>, what: &str, takes: &str) -> Py
     if let Ok(fits) = int.extract::<i64>() {
         return Ok(fits.into());
     }
-    // Python refuses to convert very long integers to text.
+    // Python refuses to convert very long integers to strings.
     Ok(match int.str() {
         Ok(digits) => Number::parse(digits.to_str()?),
         Err(_) => Number::parse(&format!("an int of {} bits", int.call_method0("bit_length")?)),
@@ -56,8 +56,8 @@ pub(crate) fn text<'a>(value: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<
     }
 }
 
-/// Converts the name of a counter or of sequences. A name that UTF-8 cannot encode is rejected, because several of them
-/// would become the same text for the core.
+/// Converts the name of a counter or of sequences. A name that UTF-8 cannot encode is rejected, because several such
+/// names would look the same to the core.
 pub(crate) fn name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
     value.cast::<PyString>().map_err(|_| wrong_type(value, "name", "a str"))?.to_str()
 }
@@ -65,7 +65,7 @@ pub(crate) fn name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
 /// Converts a `str` or an `os.PathLike`.
 pub(crate) fn path(value: &Bound<'_, PyAny>, what: &str) -> PyResult<PathBuf> {
     value.extract().map_err(|raised: PyErr| {
-        // Any other exception from `__fspath__` goes to the caller.
+        // Any other exception from `__fspath__` is passed on to the caller.
         if raised.is_instance_of::<PyTypeError>(value.py()) {
             wrong_type(value, what, "a str or an os.PathLike")
         } else {
@@ -90,7 +90,7 @@ pub(crate) fn node(value: &Bound<'_, PyAny>) -> PyResult<Node> {
     value.map(Node::from)
 }
 
-/// Returns the number that "ordinal" or "ip" stands for, and `None` for any other value.
+/// Returns the number that "ordinal" or "ip" stands for, or `None` for any other value.
 fn of_host(value: &Bound<'_, PyAny>) -> Option<Number> {
     Number::of_host(&value.cast::<PyString>().ok()?.to_string_lossy())
 }
@@ -118,8 +118,9 @@ pub(crate) fn unix_time(value: &Bound<'_, PyAny>) -> PyResult<UnixTime> {
 pub(crate) fn to_datetime(py: Python<'_>, unix_ms: u64) -> PyResult<Option<Bound<'_, PyAny>>> {
     let time = i64::try_from(unix_ms).ok().and_then(DateTime::from_timestamp_millis);
     let Some(time) = time.filter(|time| time.year() <= 9999) else { return Ok(None) };
-    // This is the form of the constructor that pickles use, with the parts as bytes. Passing eight arguments would
-    // nearly double the time that `decode(id).time` takes. Python keeps this form, because pickles must stay readable.
+    // This is the constructor form that pickles use, with the parts passed as bytes. Passing eight arguments would
+    // nearly double the time that `decode(id).time` takes. Python keeps this form, because old pickles must remain
+    // loadable.
     let [.., year_high, year_low] = time.year().to_be_bytes();
     let small = [time.month(), time.day(), time.hour(), time.minute(), time.second()];
     let [month, day, hour, minute, second] = small.map(|part| part.to_le_bytes()[0]);
@@ -128,11 +129,11 @@ pub(crate) fn to_datetime(py: Python<'_>, unix_ms: u64) -> PyResult<Option<Bound
     datetime(py)?.bind(py).call1((PyBytes::new(py, &state), PyTzInfo::utc(py)?)).map(Some)
 }
 
-/// Returns a contiguous buffer of 8-byte integers, and whether they are signed. `takes` begins the error message for
-/// any other buffer.
+/// Returns a contiguous buffer of 8-byte integers, and whether they are signed. The error message for any other
+/// buffer starts with `takes`.
 pub(crate) fn buffer(value: &Bound<'_, PyAny>, takes: &str) -> PyResult<(PyUntypedBuffer, bool)> {
     let buffer = PyUntypedBuffer::get(value).or_else(|refused| {
-        // ctypes arrays report no strides, which means that they are contiguous. A memoryview adds the strides.
+        // ctypes arrays report no strides, which means they are contiguous. A memoryview adds the strides.
         let view = PyMemoryView::from(value).map_err(|_| refused)?;
         if view.getattr("ndim")?.eq(0)? {
             return Err(unfit(takes, "has no dimension"));
@@ -151,7 +152,7 @@ pub(crate) fn buffer(value: &Bound<'_, PyAny>, takes: &str) -> PyResult<(PyUntyp
         return Err(unfit(takes, "has the other byte order"));
     }
     if buffer.item_size() != 8 {
-        // The buffer's length is counted in items.
+        // The buffer's length is measured in items, not in bytes.
         return Err(unfit(takes, &format!("has items of {} bytes", buffer.item_size())));
     }
     if !buffer.is_c_contiguous() {
@@ -160,8 +161,8 @@ pub(crate) fn buffer(value: &Bound<'_, PyAny>, takes: &str) -> PyResult<(PyUntyp
     Ok((buffer, signed))
 }
 
-/// Returns all items of an iterable. Text is rejected, because its characters are not the items that
-/// the caller meant.
+/// Returns all items of an iterable. Strings and bytes are rejected, because their elements are not the items the
+/// caller meant.
 pub(crate) fn listed<'py>(
     items: &Bound<'py, PyAny>,
     what: &str,
@@ -181,7 +182,7 @@ pub(crate) fn unfit(takes: &str, what: &str) -> PyErr {
     PyTypeError::new_err(format!("{takes}; this one {what}"))
 }
 
-/// Converts the value that a caller's clock returned to Unix ms.
+/// Converts a value returned by a caller's clock to Unix ms.
 pub(crate) fn clock_reading(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     let invalid = |class: fn(String) -> PyErr| {
         let shown =

@@ -12,31 +12,34 @@ use crate::convert;
 use crate::errors::OrRaise;
 use crate::wait::ReleasesGil;
 
-/// Counts up, and issues each number once: 1, 2, 3 and so on. A Counter is an iterator, and is safe to share between
-/// threads.
+/// Issues numbers that count up, each only once: 1, 2, 3 and so on. A Counter is an iterator, and is safe to share
+/// between threads.
 ///
 /// Args:
 ///     name: a name for the counter, 1 to 100 characters.
 ///     store: the address of a store that hands out the numbers in segments, such as "postgres://host/shop", or a list
-///         of addresses. Several stores divide the numbers among themselves: numbers are then unique, but not ordered.
+///         of addresses. Several stores divide the numbers among themselves, and the numbers are then unique but not
+///         ordered.
 ///     start: the first number, if the store does not have the counter yet: 1 to 2**63-1. Default: 1.
-///     step: how many numbers a segment has: 1 to 1000000000, or "auto" (the default), which takes enough to last ten
-///         minutes, from 100 up to 1000000. With 1, each number is requested from the store, and numbers increase
-///         across all processes.
-///     max_wait_ms: the longest time that a call waits for the store. Default: 10000.
+///     step: the size of a segment: 1 to 1000000000 numbers, or "auto" (the default), which requests enough to last ten
+///         minutes, from 100 to 1000000. With 1, each number is requested from the store, and numbers increase across
+///         all processes.
+///     max_wait_ms: the maximum time that a call waits for the store. Default: 10000.
 ///
 /// No number is issued twice, by any process, as long as the store does not lose writes that it has acknowledged. With
-/// one store, each number is greater than every number that this process got before the call began. If a process ends
-/// without close, the numbers it had fetched but not returned are skipped, at most two segments.
+/// one store, each number is greater than every number this process received before the call began. If a process exits
+/// without calling close, the numbers it had fetched but not returned are skipped: at most two segments, plus the
+/// numbers taken by calls in progress.
 ///
-/// The constructor creates the counter if the store does not have it, and waits without the GIL until it can issue a
-/// number. Calls wait in the same way if no number is in hand. In a process, Counters with the same name and store
+/// The constructor creates the counter if the store does not have it, and waits, without the GIL, until it can issue a
+/// number. Calls wait in the same way if no number is in hand. Within a process, Counters with the same name and store
 /// share the numbers in hand. After a fork, the child's Counters fetch their own numbers.
 ///
 /// Raises:
-///     InvalidOptionError: if an option is invalid, if the stores differ in order or number from those that the counter
-///         began with, or if this process already uses the counter with another start or step.
-///     CounterUnavailableError: if the store cannot be reached within max_wait_ms, or refuses to hand out numbers.
+///     InvalidOptionError: if an option is invalid, if the stores differ in order or number from those the counter
+///         started with, or if this process already uses the counter with a different start or step.
+///     CounterUnavailableError: if the store cannot be reached within max_wait_ms, or if the store refuses to hand out
+///         numbers.
 ///
 /// >>> from polyflake import Counter
 /// >>> with Counter("orders", store="postgres://host/shop") as orders:  # doctest: +SKIP
@@ -81,7 +84,7 @@ impl PyCounter {
     ///
     /// Raises:
     ///     CounterUnavailableError: if the store did not hand out a number within max_wait_ms, or at once if waiting
-    ///         does not help: the store refuses, somebody removed the counter, or the counter has reached 2**63-1.
+    ///         would not help: the store refuses, the counter was removed, or it has reached 2**63-1.
     ///     ClosedError: after close.
     fn next_id(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.0.next_id_with(&mut ReleasesGil::new(py))?)
@@ -90,15 +93,15 @@ impl PyCounter {
     /// Return the next number if one is in hand, without waiting for the store.
     ///
     /// Raises:
-    ///     CounterUnavailableError: if no number is in hand. The store is asked for more in the background. With a step
-    ///         of 1, this is always raised, because no number is ever in hand.
+    ///     CounterUnavailableError: if no number is in hand. More are then requested from the store in the background.
+    ///         With a step of 1, this is always raised, because no number is ever in hand.
     ///     ClosedError: after close.
     fn try_next_id(&self) -> PyResult<u64> {
         self.0.try_next_id().or_raise()
     }
 
-    /// Return a list of the next n numbers, in increasing order. They need not be consecutive: see next_block. If the
-    /// call raises an exception, numbers may be lost, but are never issued again.
+    /// Return a list of the next n numbers, in increasing order. They are not necessarily consecutive: see next_block.
+    /// If the call raises an exception, numbers may be lost, but are never issued again.
     ///
     /// Raises:
     ///     InvalidOptionError: if n is not 1 to 16777216.
@@ -112,17 +115,18 @@ impl PyCounter {
     /// the buffer during the call. If the call raises an exception, numbers may be lost, but are never issued again.
     ///
     /// Raises:
-    ///     TypeError or BufferError: if it is not such a buffer.
+    ///     TypeError or BufferError: if the buffer is not of this kind.
     ///     PolyflakeError: for the same reasons as next_id.
     fn fill(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
         batch::fill(py, buffer, false, |numbers, wait| self.0.fill_with(numbers, wait))
     }
 
-    /// Return a range of n consecutive numbers. If fewer are left in hand, skip them and ask the store.
+    /// Return a range of n consecutive numbers. If fewer than n are left in hand, skip them and ask the store for
+    /// more.
     ///
     /// Raises:
-    ///     InvalidOptionError: if n is not 1 to 16777216, or if there are several stores, whose numbers are not
-    ///         consecutive.
+    ///     InvalidOptionError: if n is not between 1 and 16777216, or if there are several stores, whose numbers are
+    ///         not consecutive.
     ///     PolyflakeError: for the same reasons as next_id.
     fn next_block<'py>(&self, py: Python<'py>, n: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let count = batch::size(n)?;
@@ -130,8 +134,8 @@ impl PyCounter {
         range(py, first, count as u64)
     }
 
-    /// Return the highest number that the store has handed out, in segments, to any process, or 0 before the first.
-    /// This asks the store.
+    /// Return the highest number in the segments that the store has handed out, to any process, or 0 before the first.
+    /// This queries the store.
     ///
     /// Raises:
     ///     CounterUnavailableError: if the store cannot be reached within max_wait_ms, or has no such counter.
@@ -140,12 +144,12 @@ impl PyCounter {
         Ok(self.0.peek_with(&mut ReleasesGil::new(py))?)
     }
 
-    /// Move the counter above `number`, so that the store only hands out higher segments. This process gives up its
-    /// numbers in hand, while other processes use theirs up. Nothing changes if the counter is already higher. This
-    /// asks the store.
+    /// Move the counter above `number`, so that the store hands out only higher segments. This process gives up its
+    /// numbers in hand; other processes first use up theirs. If the counter is already higher, nothing changes. This
+    /// queries the store.
     ///
     /// Raises:
-    ///     InvalidOptionError: if number is not 1 to 2**63-1.
+    ///     InvalidOptionError: if number is not between 1 and 2**63-1.
     ///     PolyflakeError: for the same reasons as peek.
     fn raise_to(&self, py: Python<'_>, number: &Bound<'_, PyAny>) -> PyResult<()> {
         let number = convert::number(number, "number")?;
@@ -153,7 +157,7 @@ impl PyCounter {
     }
 
     /// Delete the counter from the store, and return whether it existed. From then on, this process's Counters with
-    /// that name issue no numbers. The next time the counter is opened, it begins at its start again, and numbers
+    /// that name issue no more numbers. The next time the counter is opened, it begins at its start again, and numbers
     /// repeat.
     ///
     /// Raises:
@@ -219,11 +223,11 @@ impl PyCounter {
         awaited::begin(py, ticket, call, move |py, first| Ok(range(py, first, count)?.unbind()))
     }
 
-    /// Close this Counter. From then on, calls raise ClosedError, including those that are waiting. Other Counters with
-    /// that name are not affected. A with block closes its Counter at the end.
+    /// Close this Counter. From then on, calls raise ClosedError, including calls that are already waiting. Other
+    /// Counters with that name are not affected. A with block closes its Counter on exit.
     ///
     /// Closing the last Counter with a name in this process gives back the numbers in hand that belong to the last
-    /// segment. This waits for the store without the GIL, for at most 5 s.
+    /// segment. This waits for the store, without the GIL, for at most 5 s.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.0.close());
     }
@@ -243,7 +247,7 @@ impl PyCounter {
         self.0.name()
     }
 
-    /// Counters for monitoring.
+    /// Statistics for monitoring.
     ///
     /// Raises:
     ///     ClosedError: after close.
@@ -277,7 +281,7 @@ fn range(py: Python<'_>, first: u64, count: u64) -> PyResult<Bound<'_, PyAny>> {
     py.get_type::<PyRange>().call1((first, first + count))
 }
 
-/// Returns one address or several as a list.
+/// Returns the address, or the addresses, as a list.
 fn addresses<'py>(store: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     if store.is_instance_of::<PyString>() {
         return Ok(vec![store.clone()]);
@@ -287,8 +291,8 @@ fn addresses<'py>(store: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>>
     several.try_iter()?.collect()
 }
 
-/// Figures for monitoring, about all Counters in this process with the same name and store, since the first of them was
-/// opened.
+/// Statistics for monitoring. They cover all Counters in this process with the same name and store, from when the first
+/// of them was opened.
 #[pyclass(frozen, eq, hash, module = "polyflake", name = "CounterStats")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyCounterStats(CounterStats);
@@ -307,19 +311,19 @@ impl PyCounterStats {
         self.0.step
     }
 
-    /// The number of times the store handed out numbers.
+    /// The number of times the store has handed out numbers.
     #[getter]
     fn segments(&self) -> u64 {
         self.0.segments
     }
 
-    /// The number of numbers skipped, so that blocks are consecutive and numbers keep increasing.
+    /// How many numbers were skipped to keep each block consecutive and numbers increasing.
     #[getter]
     fn skipped(&self) -> u64 {
         self.0.skipped
     }
 
-    /// The number of calls that found no number in hand, and waited or failed.
+    /// The number of calls that found no number in hand and waited or failed.
     #[getter]
     fn waits(&self) -> u64 {
         self.0.waits

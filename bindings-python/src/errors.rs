@@ -9,11 +9,11 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
 thread_local! {
-    /// An exception raised by the caller's clock, kept until the call on the same thread ends.
+    /// An exception raised by the caller's clock, kept until the call on that thread returns.
     static CLOCK_RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// Keeps an exception raised by the caller's clock as the cause of the `clock_failed` that follows.
+/// Keeps an exception raised by the caller's clock as the cause of the `clock_failed` error that follows.
 pub(crate) fn clock_raised(raised: PyErr) {
     CLOCK_RAISED.set(Some(raised));
 }

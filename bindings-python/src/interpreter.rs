@@ -1,8 +1,8 @@
-//! Only one interpreter in a process has this module: the first to import it.
+//! Only one interpreter in a process can use this module: the first to import it.
 //!
-//! PyO3 does not check this for a module with two-phase initialization. CPython only rejects interpreters with a
-//! separate GIL, and a program can turn that off. But the cursor's path without a locked instruction relies on a single
-//! GIL, and the statics hold classes and exceptions that the first interpreter created.
+//! PyO3 does not check this for a module with two-phase initialization. CPython rejects only interpreters with a
+//! separate GIL, and a program can turn that check off. But the cursor's code path without a locked instruction relies
+//! on there being a single GIL, and the statics hold classes and exceptions created by the first interpreter.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,10 +11,10 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// The mark of the interpreter that has the module, or 0 before the first import. The mark stays when that interpreter
-/// ends.
+/// Identifies the interpreter that can use the module; 0 before the first import. The value is kept after that
+/// interpreter shuts down.
 static OWNER: AtomicUsize = AtomicUsize::new(0);
-/// The last mark assigned. Interpreter IDs cannot serve as marks, because they start at 0 again after `Py_Finalize`.
+/// The last value assigned. Interpreter IDs cannot be used for this, because they start at 0 again after `Py_Finalize`.
 static LAST_MARK: AtomicUsize = AtomicUsize::new(0);
 
 /// Claims the module for this interpreter. Returns an `ImportError` in every interpreter except the first.
@@ -27,7 +27,7 @@ pub(crate) fn claim(py: Python<'_>) -> PyResult<()> {
     };
     let marks =
         marks.ok_or_else(|| PyImportError::new_err("the interpreter has no dict"))?.cast_into::<PyDict>()?;
-    // Each copy of the library leaves a different mark.
+    // Each copy of the library has its own key.
     let key = format!("polyflake at {:p}", &raw const OWNER);
     let new = LAST_MARK.fetch_add(1, Ordering::Relaxed) + 1;
     let mark: usize = marks.call_method1("setdefault", (key, new))?.extract()?;

@@ -15,14 +15,14 @@ use crate::errors::OrRaise;
 /// The meaning of an ID's bits: the fields from the highest bit down, the epoch, and the tick.
 ///
 /// ``Layout("twitter")`` is a preset; see PRESETS.
-/// ``Layout("timestamp:41|worker:10|sequence:12@1288834974657/1ms")`` creates a layout from its text, with the epoch in
-/// Unix ms and the tick as Nms or Ns.
+/// ``Layout("timestamp:41|worker:10|sequence:12@1288834974657/1ms")`` creates a layout from a layout string, with the
+/// epoch in Unix ms and the tick as Nms or Ns.
 /// ``Layout(fields={"timestamp": 41, "worker": 10, "sequence": 12}, epoch_ms=1288834974657)`` creates the same layout
 /// from its parts, highest field first; tick_ms is 1 by default.
-/// ``str(layout)`` returns the text.
+/// ``str(layout)`` returns the layout string.
 ///
 /// Raises:
-///     InvalidLayoutError: if the layout cannot work.
+///     InvalidLayoutError: if the layout is invalid.
 ///     UnknownLayoutError: if no preset has this name.
 ///
 /// >>> from polyflake import Layout
@@ -32,7 +32,7 @@ use crate::errors::OrRaise;
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyLayout(pub(crate) Layout);
 
-/// Reads a layout, which may be a `Layout` or a text.
+/// Reads a layout from a `Layout` or a string.
 pub(crate) fn given(value: &Bound<'_, PyAny>) -> PyResult<Layout> {
     if let Ok(layout) = value.cast::<PyLayout>() {
         return Ok(layout.get().0);
@@ -71,7 +71,7 @@ impl PyLayout {
     /// Decode an ID.
     ///
     /// Raises:
-    ///     InvalidIdError: if the ID has bits outside the layout.
+    ///     InvalidIdError: if the ID has bits set outside the layout.
     fn decode(&self, id: &Bound<'_, PyAny>) -> PyResult<PyDecoded> {
         self.0.decode(convert::number(id, "id")?).or_raise().map(PyDecoded)
     }
@@ -82,8 +82,9 @@ impl PyLayout {
     /// The IDs are copied, so the buffer may change afterwards. Nothing else may write to it during the call.
     ///
     /// Raises:
-    ///     TypeError or BufferError: if it is not such a buffer.
-    ///     InvalidIdError: if an ID is negative or has bits outside the layout. The message names the first such ID.
+    ///     TypeError or BufferError: if the buffer is not of this kind.
+    ///     InvalidIdError: if an ID is negative or has bits set outside the layout. The message names the first such
+    ///         ID.
     fn decode_all(slf: &Bound<'_, Self>, buffer: &Bound<'_, PyAny>) -> PyResult<PyDecodedAll> {
         let takes = "decode_all takes a contiguous buffer of 8-byte integers (format Q or q)";
         let (buffer, signed) = convert::buffer(buffer, takes)?;
@@ -111,7 +112,7 @@ impl PyLayout {
     ///     time: a datetime with a time zone, or an int of Unix ms, rounded down to the tick.
     ///     node: an int, a mapping of field names to ints, or None if the layout has no node field.
     ///
-    /// The ID may equal one that was issued.
+    /// The ID may equal one that was already issued.
     ///
     /// Raises:
     ///     TimeOutOfRangeError: if the time is before the epoch or past the layout's end.
@@ -191,13 +192,13 @@ impl PyLayout {
         self.0.ids_per_tick()
     }
 
-    /// The number of nodes that the layout can tell apart.
+    /// The number of nodes the layout can distinguish.
     #[getter]
     fn nodes(&self) -> u64 {
         self.0.nodes()
     }
 
-    /// The width of all fields together, in bits.
+    /// The combined width of all fields, in bits.
     #[getter]
     fn total_bits(&self) -> u32 {
         self.0.total_bits()
@@ -227,7 +228,7 @@ impl PyLayout {
         self.0.sequence_shift()
     }
 
-    /// The width of all node fields together, in bits.
+    /// The combined width of all node fields, in bits.
     #[getter]
     fn node_bits(&self) -> u32 {
         self.0.node_bits()
@@ -246,7 +247,7 @@ impl PyLayout {
     }
 }
 
-/// Reads pairs of a name and a width from a mapping or an iterable of pairs.
+/// Reads the names and widths of fields from a mapping or an iterable of pairs.
 fn pairs(fields: &Bound<'_, PyAny>) -> PyResult<Vec<(String, Number)>> {
     let items = match fields.cast::<PyMapping>() {
         Ok(mapping) => mapping.items()?.into_any(),
@@ -312,7 +313,7 @@ impl PyDecoded {
         self.0.id()
     }
 
-    /// The layout that the ID was decoded with.
+    /// The layout used to decode the ID.
     #[getter]
     fn layout(&self) -> PyLayout {
         PyLayout(*self.0.layout())
@@ -395,7 +396,7 @@ pub(crate) struct PyDecodedAll {
     columns: Columns,
 }
 
-/// The columns that have been read.
+/// The columns that have been read so far.
 #[derive(Default)]
 struct Columns {
     ids: OnceLock<Py<PyAny>>,
@@ -414,7 +415,7 @@ impl PyDecodedAll {
         once(py, &self.columns.ids, || column(py, "Q", self.ids.iter().copied()))
     }
 
-    /// The layout that the IDs were decoded with.
+    /// The layout used to decode the IDs.
     #[getter]
     fn layout(&self, py: Python<'_>) -> Py<PyLayout> {
         self.layout.clone_ref(py)
@@ -495,7 +496,7 @@ impl Hash for PyDecodedAll {
     }
 }
 
-/// Creates a value on first use. It is created outside the lock, which would otherwise be held while Python runs.
+/// Creates a value on first use. It is created outside the lock, which would otherwise be held while Python code runs.
 fn once<'py, T>(
     py: Python<'py>,
     cell: &OnceLock<Py<T>>,

@@ -1,4 +1,4 @@
-//! A program's view of its own lease, and the wait for one.
+//! Lets a program inspect its lease, and wait for one.
 
 use std::hash::{Hash, Hasher};
 
@@ -23,19 +23,19 @@ impl Hash for PyLease {
 
 #[pymethods]
 impl PyLease {
-    /// The leased node, or the last one if there is no node now.
+    /// The leased node, or the last one leased if none is held now.
     #[getter]
     fn node(&self) -> u64 {
         self.0.node
     }
 
-    /// The time until which IDs may be issued without hearing from the store, in Unix ms; 0 if there is no node now.
+    /// The time until which IDs may be issued without a reply from the store, in Unix ms; 0 if no node is held now.
     #[getter]
     fn bound_ms(&self) -> u64 {
         self.0.bound_ms
     }
 
-    /// The number of ms from now until that time.
+    /// The number of ms left until bound_ms.
     #[getter]
     fn left_ms(&self) -> u64 {
         self.0.left_ms
@@ -47,9 +47,8 @@ impl PyLease {
         &self.0.store
     }
 
-    /// One of "held", "unreachable" (the store did not answer the last time it was asked, and IDs are issued until the
-    /// bound), "lost" (the lease ran out, and no IDs are issued until the store renews it or leases another node), or
-    /// "closed".
+    /// One of "held", "unreachable" (the store did not answer the last request, and IDs are issued until the bound),
+    /// "lost" (the lease expired, and no IDs are issued until the store renews it or leases another node), or "closed".
     #[getter]
     fn state(&self) -> &'static str {
         self.0.state.name()
@@ -65,7 +64,7 @@ impl PyLease {
     }
 }
 
-/// Builds a Snowflake on a lease. Waits for a node without the GIL, and handles signals in the meantime.
+/// Builds a Snowflake with a leased node. Handles signals, and does not hold the GIL, while it waits for a node.
 pub(crate) fn build(py: Python<'_>, options: &polyflake::Options) -> PyResult<polyflake::Snowflake> {
     crate::log::prepare(py)?;
     let leased = polyflake_coordination::lease(options, &mut ReleasesGil::new(py))?;

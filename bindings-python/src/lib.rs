@@ -1,4 +1,4 @@
-//! The native half of the Python package `polyflake`. It converts types, and the core decides everything else.
+//! The native half of the Python package `polyflake`. It only converts types; the core does everything else.
 #![allow(clippy::doc_markdown, reason = "doc comments here become Python docstrings")]
 
 mod awaited;
@@ -10,7 +10,6 @@ mod interpreter;
 mod layout;
 mod lease;
 mod log;
-mod process;
 mod public_ids;
 mod sequences;
 mod snowflake;
@@ -28,12 +27,12 @@ use crate::errors::OrRaise;
 /// Write an ID as text: ``decimal`` (the default), ``hex``, ``base32``, ``base36``, ``base58``, ``base62``,
 /// ``uuid``, ``bwmarrin-base32`` or ``bwmarrin-base58``.
 ///
-/// Texts in ``base32`` (Crockford, 13 digits), ``base62`` (11 digits) and ``uuid`` (a UUID of version 8, for columns of
+/// Strings in ``base32`` (Crockford, 13 digits), ``base62`` (11 digits) and ``uuid`` (a version 8 UUID, for columns of
 /// that type) sort in the order of the IDs. The last two formats use the alphabets of the Go package
 /// bwmarrin/snowflake.
 ///
 /// Raises:
-///     InvalidIdError: if the ID does not fit 64 bits.
+///     InvalidIdError: if the ID does not fit in 64 bits.
 ///     InvalidOptionError: if the format is unknown.
 ///
 /// >>> from polyflake import format_id
@@ -47,13 +46,13 @@ fn format_id(id: &Bound<'_, PyAny>, format: Option<&Bound<'_, PyAny>>) -> PyResu
     Ok(format.write(id).as_str().to_owned())
 }
 
-/// Read an ID from text that format_id or another program wrote. The default format is ``decimal``.
+/// Parse an ID from text written by format_id or another program. The default format is ``decimal``.
 ///
-/// ``hex``, ``base32``, ``base36`` and ``uuid`` accept upper and lower case.
+/// ``hex``, ``base32``, ``base36`` and ``uuid`` may be in upper or lower case.
 ///
 /// Raises:
-///     InvalidIdError: if the text has an invalid character, exceeds 64 bits, or is a UUID that does not represent an
-///         ID. The message gives the position.
+///     InvalidIdError: if the text contains an invalid character, exceeds 64 bits, or is a UUID that does not represent
+///         an ID. The message gives the position.
 ///     InvalidOptionError: if the format is unknown.
 ///
 /// >>> from polyflake import parse_id
@@ -69,7 +68,7 @@ fn format_of(name: Option<&Bound<'_, PyAny>>) -> PyResult<Format> {
     name.map_or(Ok(Format::default()), |name| convert::text(name, "format")?.parse().or_raise())
 }
 
-/// Imports a module of the package on first use. A fork by another thread waits until the import has finished.
+/// Imports one of the package's modules on first use. If another thread forks, it first waits for the import to finish.
 fn load<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import("polyflake._load")?.call_method1("load", (name,))
 }
@@ -78,13 +77,13 @@ fn load<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
 #[pymodule(gil_used = false)]
 fn _polyflake(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
-    // This comes first, so that no other interpreter can get objects that belong to the first one.
+    // This comes first, so that no other interpreter can receive objects that belong to the first one.
     interpreter::claim(py)?;
     if let Some(warning) = polyflake::copies_warning().and_then(|text| CString::new(text).ok()) {
         PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &warning, 1)?;
     }
-    // These are looked up now rather than on first use, because after a fork in the middle of the lookup, the child
-    // would wait for it forever.
+    // These are looked up now rather than on first use: if another thread forked during the lookup, the child would
+    // wait for it forever.
     convert::prepare(py)?;
     errors::class(py, ErrorCode::Internal)?;
     module.add_class::<counter::PyCounter>()?;

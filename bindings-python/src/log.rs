@@ -1,7 +1,7 @@
-//! Logs the events of leases, counters and sequences to the logger `polyflake`.
+//! Logs events from leases, counters and sequences to the logger `polyflake`.
 //!
 //! The keeper's thread must not wait for the GIL. It only puts events into a queue, and makes sure that a Python thread
-//! exists, which logs the events in the queue and then ends.
+//! is running, which logs the queued events and then exits.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,14 +9,13 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use polyflake_coordination::Event;
+use polyflake_coordination::{Event, PerProcess};
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use crate::interpreter;
-use crate::process::PerProcess;
 
-/// How long a program that exits waits for a handler that is still logging.
+/// How long an exiting program waits for a handler that is still logging.
 const AT_EXIT: Duration = Duration::from_secs(2);
 /// Levels of the `logging` module.
 const WARNING: u8 = 30;
@@ -32,38 +31,38 @@ struct Log {
 #[derive(Default)]
 struct Line {
     events: VecDeque<Event>,
-    /// Whether there is a thread that logs the events, or one that is starting it.
+    /// Whether a thread is logging the events, or is about to start the thread that will.
     has_thread: bool,
     /// The number of threads that are starting a logging thread. They may still be in the interpreter after the logging
-    /// thread has ended.
+    /// thread has exited.
     starters: u32,
-    /// Whether the interpreter is about to end, so that nothing more is logged.
+    /// Whether the interpreter is about to shut down, so that nothing more is logged.
     is_over: bool,
 }
 
 static LOG: PerProcess<Log> = PerProcess::new();
 
-/// Makes sure that events are logged. Called before anything that has events is opened, so that nothing is imported in
-/// programs without events.
+/// Makes sure that events are logged. Called before anything that can emit events is opened, so that programs without
+/// events import nothing.
 ///
 /// Works only in the main interpreter. A thread that Python did not create attaches to the main interpreter, and any
-/// other interpreter must not end before its Python threads.
+/// other interpreter must not shut down before its Python threads have exited.
 pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
-    // There is no lock, because a fork in the middle of this would leave the lock held in the child. Doing this twice
+    // No lock is taken, because a fork halfway through would leave the lock held in the child. Registering it twice
     // is harmless.
     static IS_READY: AtomicBool = AtomicBool::new(false);
     if !IS_READY.load(Ordering::Acquire) && interpreter::is_main(py) {
         crate::load(py, "polyflake._log")?;
         let at_exit = PyCFunction::new_closure(py, None, None, |arguments, _| end(arguments.py()))?;
         py.import("atexit")?.call_method1("register", (at_exit,))?;
-        polyflake_coordination::set_listener(Some(Box::new(|event| LOG.get().put(event))));
+        polyflake_coordination::set_listener(Some(Box::new(|event| LOG.get(|_| Log::default()).put(event))));
         IS_READY.store(true, Ordering::Release);
     }
     Ok(())
 }
 
 impl Log {
-    /// Locks the queue. No thread that holds this lock waits for the GIL.
+    /// Locks the queue. A thread that holds this lock never waits for the GIL.
     fn line(&self) -> MutexGuard<'_, Line> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -76,7 +75,8 @@ impl Log {
         line.events.push_back(event.clone());
         if !line.has_thread {
             let starter = thread::Builder::new().name("polyflake-log".into());
-            // If no thread can be started, the next event tries again, or the event is logged when the program ends.
+            // If no thread can be started, the next event triggers another attempt, or the event is logged when the
+            // program exits.
             if starter.spawn(|| self.start()).is_ok() {
                 line.has_thread = true;
                 line.starters += 1;
@@ -84,7 +84,7 @@ impl Log {
         }
     }
 
-    /// Starts the Python thread. The interpreter does not end in the meantime: see `end`.
+    /// Starts the Python thread. The interpreter does not shut down while this is running: see `end`.
     fn start(&'static self) {
         let started = Python::try_attach(|py| {
             let started = py.import("polyflake._log").and_then(|module| {
@@ -101,7 +101,7 @@ impl Log {
         self.changed.notify_all();
     }
 
-    /// Creates the function that `polyflake._log` calls for the next event.
+    /// Creates the function that `polyflake._log` calls to fetch the next event.
     fn take_function<'py>(&'static self, py: Python<'py>) -> PyResult<Bound<'py, PyCFunction>> {
         PyCFunction::new_closure(py, None, None, |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
             let mut line = self.line();
@@ -118,8 +118,8 @@ impl Log {
     }
 }
 
-/// Runs when the program ends. Logs the events in the queue, and keeps threads from entering an interpreter that has
-/// ended.
+/// Runs when the program exits. Logs the queued events, and keeps threads from entering an interpreter that has shut
+/// down.
 fn end(py: Python<'_>) -> PyResult<()> {
     let Some(log) = LOG.present() else { return Ok(()) };
     log.line().is_over = true;

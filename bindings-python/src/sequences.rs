@@ -11,7 +11,7 @@ use crate::convert;
 use crate::errors::OrRaise;
 use crate::wait::ReleasesGil;
 
-/// The number of keys in a batch that get their numbers before other threads get the GIL. This takes less than 1 ms.
+/// How many of a batch's keys are given numbers before other threads can take the GIL. This takes less than 1 ms.
 const PART: usize = 4096;
 
 /// Counts separately for each of many keys: 1, 2, 3 and so on for "alice", and the same for "bob". Use it to number the
@@ -20,27 +20,29 @@ const PART: usize = 4096;
 /// Args:
 ///     name: a name for the sequences, 1 to 100 characters.
 ///     store: the address of a store, such as "postgres://host/chat?label=10.0.0.7:8080". While this process holds the
-///         lease, the errors of other processes show the label.
+///         lease, the errors in other processes show the label.
 ///     sections: the number of bounds in the store, 1 to 16384. The keys in a section share a bound. The number cannot
 ///         be changed later. Default: 1024.
-///     step: the size of a step in numbers, 1 to 1000000000. A bound is moved to two steps above its section's highest
+///     step: the size of a step, 1 to 1000000000 numbers. A bound is moved to two steps above its section's highest
 ///         number. Default: 10000.
-///     max_keys: how many keys stay in memory, 1 to 1000000000. Each takes at most 40 bytes. Default: 1000000.
-///     max_wait_ms: the longest time that a call waits for the store, 0 to 4294967295. Default: 10000.
+///     max_keys: the maximum number of keys kept in memory, 1 to 1000000000. Each takes at most 40 bytes. Default:
+///         1000000.
+///     max_wait_ms: the maximum time that a call waits for the store, 0 to 4294967295. Default: 10000.
 ///
 /// A key is a str, or an int from -2**63 to 2**64-1; 5 and "5" are different keys. A key's numbers increase, and no
 /// number is issued twice, by any process, as long as the store does not lose writes that it has acknowledged. A key
-/// skips numbers if it was evicted from memory and comes back, and so do new keys after an eviction. After a process
-/// ends without close, all keys in a section skip numbers, at most two steps.
+/// skips numbers if it was evicted from memory and is used again, and so do new keys after an eviction. After a process
+/// exits without calling close, all keys in a section continue above the section's bound, which is at most two steps
+/// above its highest number.
 ///
-/// One process at a time issues numbers: the one that holds the lease. The constructor waits for the lease without the
-/// GIL, for at most the address's `wait`. All Sequences in a process with the same name and store share their keys.
-/// After a fork, the parent's Sequences do not work in the child.
+/// One process at a time issues numbers: the one that holds the lease. The constructor waits for the lease, without the
+/// GIL, for at most the ``wait`` set in the address. All Sequences in a process with the same name and store share
+/// their keys. After a fork, the parent's Sequences do not work in the child.
 ///
 /// Raises:
-///     InvalidOptionError: if an option is invalid, if the sequences were created with another number of sections, or
-///         if this process already uses them with other options.
-///     LeaseUnavailableError: if another process has the lease (the message contains its label in backticks), or if the
+///     InvalidOptionError: if an option is invalid, if the sequences were created with a different number of sections,
+///         or if this process already uses them with different options.
+///     LeaseUnavailableError: if another process holds the lease (the message gives its label in backticks), or if the
 ///         store cannot be reached.
 ///
 /// >>> from polyflake import Sequences
@@ -84,19 +86,19 @@ impl PySequences {
     /// wait for the store without the GIL, for at most max_wait_ms.
     ///
     /// Raises:
-    ///     LeaseUnavailableError: if another process, which the message names, now issues the numbers.
-    ///     LeaseLostError: if the lease could not be renewed, and does not come back within max_wait_ms.
-    ///     CounterUnavailableError: if the store does not move the section's bound within max_wait_ms, or at once if
-    ///         waiting does not help: the store refuses or has lost writes, or the section has reached 2**63-1.
-    ///     InvalidOptionError: if the key is an int that does not fit 64 bits.
+    ///     LeaseUnavailableError: if another process, named in the message, now issues the numbers.
+    ///     LeaseLostError: if the lease could not be renewed, and was not regained within max_wait_ms.
+    ///     CounterUnavailableError: if the store did not move the section's bound within max_wait_ms, or at once if
+    ///         waiting would not help: the store refuses or has lost writes, or the section has reached 2**63-1.
+    ///     InvalidOptionError: if the key is an int that does not fit in 64 bits.
     ///     ClosedError: after close.
     ///     ForkedError: in a child of the process that opened the sequences.
     fn next_id(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<u64> {
         Ok(self.0.next_id_with(to_key(key)?, &mut ReleasesGil::new(py))?)
     }
 
-    /// Return the key's next number without waiting for the store. If that is not possible, the store is asked in the
-    /// background.
+    /// Return the key's next number without waiting for the store. If that is not possible, the store is contacted in
+    /// the background.
     ///
     /// Raises:
     ///     PolyflakeError: for the same reasons as next_id, but at once.
@@ -104,8 +106,8 @@ impl PySequences {
         self.0.try_next_id(to_key(key)?).or_raise()
     }
 
-    /// Return a list with one number per key, in the order of the keys. A key that occurs twice gets two. The keys may
-    /// be any iterable except a str or bytes. If the call raises an exception, numbers may be lost, but are never
+    /// Return a list with one number per key, in the order of the keys. A key that occurs twice is given two. The keys
+    /// may be any iterable except a str or bytes. If the call raises an exception, numbers may be lost, but are never
     /// issued again.
     ///
     /// Raises:
@@ -170,11 +172,11 @@ impl PySequences {
         awaited::begin(py, ticket, call, |py, numbers| numbers.into_py_any(py))
     }
 
-    /// Close these Sequences. From then on, calls raise ClosedError, including those that are waiting. Other Sequences
-    /// with that name are not affected. A with block closes its Sequences at the end.
+    /// Close these Sequences. From then on, calls raise ClosedError, including calls that are already waiting. Other
+    /// Sequences with that name are not affected. A with block closes its Sequences on exit.
     ///
-    /// Closing the last Sequences with a name in this process records in the store how far the keys have counted, and
-    /// gives the lease back. This waits for the store without the GIL, for at most 10 s.
+    /// Closing the last Sequences with a given name in this process stores each section's highest number, above which
+    /// its keys then continue, and gives the lease back. This waits for the store, without the GIL, for at most 10 s.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.0.close());
     }
@@ -194,7 +196,7 @@ impl PySequences {
         self.0.name()
     }
 
-    /// Counters for monitoring.
+    /// Statistics for monitoring.
     ///
     /// Raises:
     ///     ClosedError: after close.
@@ -232,14 +234,14 @@ fn to_integer(key: &Bound<'_, PyAny>) -> PyResult<SequenceKey<'static>> {
 #[inline]
 fn to_key<'a>(key: &'a Bound<'_, PyAny>) -> PyResult<SequenceKey<'a>> {
     match key.cast::<PyString>() {
-        // Texts that UTF-8 cannot encode are rejected, because several of them would become the same key.
+        // Strings that UTF-8 cannot encode are rejected, because different ones would become the same key.
         Ok(text) => Ok(text.to_str()?.into()),
         Err(_) => to_integer(key),
     }
 }
 
-/// Figures for monitoring, about all Sequences in this process with the same name and store, since the first of them
-/// was opened.
+/// Statistics for monitoring. They cover all Sequences in this process with the same name and store, from when the
+/// first of them was opened.
 #[pyclass(frozen, eq, hash, module = "polyflake", name = "SequencesStats")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PySequencesStats(SequencesStats);
@@ -270,7 +272,7 @@ impl PySequencesStats {
         self.0.waits
     }
 
-    /// How long numbers may still be issued if the lease is not renewed, in ms; 0 if another process has the lease.
+    /// How much longer numbers may be issued if the lease is not renewed, in ms; 0 if another process holds it.
     #[getter]
     fn time_left_ms(&self) -> u64 {
         self.0.time_left_ms

@@ -15,38 +15,39 @@ use crate::wait::ReleasesGil;
 /// Issues unique, time-ordered 64-bit IDs. A Snowflake is an iterator, and is safe to share between threads.
 ///
 /// Args:
-///     layout: a preset's name, a layout's text, or a Layout. Default: "twitter".
+///     layout: a preset's name, a layout string, or a Layout. Default: "twitter".
 ///     node: an int for all node bits, or a mapping of field names to ints. Required, unless the layout has no node
-///         field or there is a lease. No other process may use the same node at the same time, unless they share a
+///         field or the node is leased. No other process may use the same node at the same time, unless they share a
 ///         state file.
-///     max_backward_ms: how far the clock may step back without stopping IDs from being issued. Default: 1000.
+///     max_backward_ms: how far the clock may step back before IDs stop being issued. Default: 1000.
 ///     max_ahead_ms: how far IDs may run ahead of the clock to serve a burst. Default: 0.
-///     max_wait_ms: the longest time that next_id waits. A batch may wait that long each time it makes no progress.
-///         Default: a tick plus 1000 ms.
+///     max_wait_ms: the maximum time that next_id waits. A batch may wait that long each time it stalls. Default: a
+///         tick plus 1000 ms.
 ///     sequence_start: the first sequence number of a new tick: "spread" (the default) or "zero".
-///     clock: "system" (the default), "steady", or a callable that returns an int of Unix ms.
+///     clock: "system" (the default), "steady", or a callable that returns Unix ms as an int.
 ///     state: the path of a file through which all processes on this host share the node. The file is created if it
 ///         does not exist. A Snowflake created before a fork then also works in the child.
 ///     lease: the address of a store that leases the node, such as "redis://host/0": redis, postgres, mysql, etcd,
 ///         zookeeper or sqlite. No two processes then have the same node at the same time. The constructor waits for a
-///         free node without the GIL, for at most the address's wait. If node has only some of the fields, they narrow
-///         the choice, and if it is complete, that node is leased. A lease cannot be combined with state or a callable
-///         clock.
+///         free node, without the GIL, for at most the ``wait`` set in the address. If node sets only some of the
+///         fields, they narrow the choice; if it is complete, that exact node is leased. A lease cannot be combined
+///         with state or a callable clock.
 ///
 /// With a built-in clock, the Snowflakes in a process share a cursor, and so never repeat each other's IDs, if they
-/// have the same epoch and tick, the same positions and widths of timestamp and sequence, and the same node bits.
-/// Layouts that divide the bits differently are separate systems, and their IDs may collide. With a custom clock, each
-/// Snowflake has its own cursor, unless it has a state file.
+/// have the same epoch and tick, the same timestamp and sequence positions and widths, and the same node bits. Layouts
+/// that split the bits differently are separate systems, and their IDs may collide. With a custom clock, each Snowflake
+/// has its own cursor, unless it has a state file.
 ///
 /// Raises:
-///     InvalidLayoutError: if the layout cannot work.
+///     InvalidLayoutError: if the layout is invalid.
 ///     UnknownLayoutError: if no preset has this name.
 ///     InvalidNodeError: if the node is missing or does not fit the layout.
-///     InvalidOptionError: if another option is invalid, if max_ahead_ms or max_backward_ms differ from those of a
+///     InvalidOptionError: if another option is invalid, if max_ahead_ms or max_backward_ms differs from that of the
 ///         shared cursor, or if the shared cursor uses a different state file or none.
 ///     StateFileError: if the state file cannot be used.
-///     LeaseUnavailableError: if no node becomes free, or the store cannot be reached, within the address's wait.
-///     ClockFailedError: if the custom clock fails. The constructor reads it only if there is a state file.
+///     LeaseUnavailableError: if no node becomes free, or the store cannot be reached, within the ``wait`` set in the
+///         address.
+///     ClockFailedError: if the custom clock fails. The constructor reads it only if a state file is used.
 ///     ForkedError: if the parent process used this node before a fork, without a state file.
 ///
 /// >>> from polyflake import Snowflake
@@ -56,9 +57,9 @@ use crate::wait::ReleasesGil;
 #[pyclass(frozen, module = "polyflake", name = "Snowflake")]
 pub(crate) struct PySnowflake {
     ids: AnySnowflake,
-    /// Whether every thread that moves the cursor holds the GIL. This is false without a GIL and in the library for
-    /// abi3t, which runs with and without one; with a state file, because other processes move the cursor too; and with
-    /// a lease, because the keeper's thread moves it. There is only one GIL, because only one interpreter in a process
+    /// Whether every thread that moves the cursor holds the GIL. This is false without a GIL and in the abi3t library,
+    /// which runs both with and without one; with a state file, because other processes move the cursor too; and with a
+    /// lease, because the keeper's thread moves it. There is only one GIL, because only one interpreter in a process
     /// has this module: see `interpreter.rs`.
     under_gil: bool,
 }
@@ -68,7 +69,7 @@ enum AnySnowflake {
     Callers(Snowflake<CallersClock>),
 }
 
-/// Evaluates `$call` on the core's Snowflake, whichever clock it has.
+/// Evaluates `$call` on the core's Snowflake, whichever clock it uses.
 macro_rules! with {
     ($self:ident, $ids:ident => $call:expr) => {
         match &$self.ids {
@@ -159,13 +160,13 @@ impl PySnowflake {
     /// Return the next ID. If the tick's sequence is used up, wait without the GIL, for at most max_wait_ms.
     ///
     /// Raises:
-    ///     SequenceExhaustedError: if max_wait_ms was not enough.
-    ///     ClockMovedBackwardsError: if the clock has stepped back by more than max_backward_ms (raised at once), or by
-    ///         less and max_wait_ms was not enough.
+    ///     SequenceExhaustedError: if no ID became available within max_wait_ms.
+    ///     ClockMovedBackwardsError: at once if the clock stepped back by more than max_backward_ms, or after the wait
+    ///         if a smaller step back left no ID available within max_wait_ms.
     ///     TimeOutOfRangeError: if the clock is before the epoch or past the layout's end.
-    ///     ClockFailedError: if the custom clock raised, or did not return Unix ms.
+    ///     ClockFailedError: if the custom clock raised an exception, or did not return Unix ms.
     ///     StateFileError: if the state file was renamed, deleted or replaced, or cannot be written.
-    ///     LeaseLostError: if the lease ran out, and max_wait_ms was not enough for the store to renew it.
+    ///     LeaseLostError: if the lease expired, and the store did not renew it within max_wait_ms.
     ///     ForkedError: in a child process, if there is no state file.
     ///     ClosedError: after close.
     fn next_id(&self, py: Python<'_>) -> PyResult<u64> {
@@ -180,18 +181,18 @@ impl PySnowflake {
             if self.under_gil {
                 ids.try_next_id_after(blocked)
             } else {
-                // This may write to a disk.
+                // This may write to disk.
                 py.detach(|| ids.try_next_id_after(blocked))
             }
         }))
         .or_raise()
     }
 
-    /// Close this Snowflake. From then on, calls for an ID or for stats raise ClosedError. Other Snowflakes on the same
-    /// node or state file are not affected. A with block closes its Snowflake at the end.
+    /// Close this Snowflake. From then on, requests for IDs or stats raise ClosedError. Other Snowflakes on the same
+    /// node or state file are not affected. A with block closes its Snowflake on exit.
     ///
-    /// Closing the last Snowflake on a lease gives the node back, so that another process can have it at once. This
-    /// waits for the store without the GIL, for at most 5 s.
+    /// Closing the last Snowflake that uses a lease gives the node back, so that another process can lease it at once.
+    /// This waits for the store, without the GIL, for at most 5 s.
     fn close(&self, py: Python<'_>) {
         py.detach(|| with!(self, ids => ids.close()));
     }
@@ -208,7 +209,7 @@ impl PySnowflake {
     /// Return a list of the next n IDs. If the call raises an exception, IDs may be lost, but are never repeated.
     ///
     /// Raises:
-    ///     InvalidOptionError: if n is not 1 to 16777216.
+    ///     InvalidOptionError: if n is not between 1 and 16777216.
     ///     PolyflakeError: for the same reasons as next_id.
     fn next_ids(&self, py: Python<'_>, n: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         batch::list(py, n, |ids, wait| with!(self, snowflake => snowflake.fill_with(ids, wait)))
@@ -220,7 +221,7 @@ impl PySnowflake {
     /// raises an exception, IDs may be lost, but are never repeated.
     ///
     /// Raises:
-    ///     TypeError or BufferError: if it is not such a buffer.
+    ///     TypeError or BufferError: if the buffer is not of this kind.
     ///     PolyflakeError: for the same reasons as next_id.
     fn fill(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
         let all_bits = with!(self, ids => ids.layout().total_bits()) == 64;
@@ -235,7 +236,7 @@ impl PySnowflake {
     /// Decode an ID with this Snowflake's layout.
     ///
     /// Raises:
-    ///     InvalidIdError: if the ID has bits outside the layout.
+    ///     InvalidIdError: if the ID has bits set outside the layout.
     fn decode(&self, id: &Bound<'_, PyAny>) -> PyResult<PyDecoded> {
         let id = convert::number(id, "id")?;
         with!(self, ids => ids.decode(id)).or_raise().map(PyDecoded)
@@ -257,7 +258,7 @@ impl PySnowflake {
     /// A snapshot of the lease, or None if there is no lease.
     ///
     /// Raises:
-    ///     ClockFailedError: if the custom clock raised, or did not return Unix ms.
+    ///     ClockFailedError: if the custom clock raised an exception, or did not return Unix ms.
     ///     ForkedError: in a child process, if there is no state file.
     #[getter]
     fn lease(&self) -> PyResult<Option<PyLease>> {
@@ -267,7 +268,7 @@ impl PySnowflake {
     /// Counters for monitoring.
     ///
     /// Raises:
-    ///     ClockFailedError: if the custom clock raised, or did not return Unix ms.
+    ///     ClockFailedError: if the custom clock raised an exception, or did not return Unix ms.
     ///     ForkedError: in a child process, if there is no state file.
     ///     ClosedError: after close.
     #[getter]
@@ -308,8 +309,8 @@ impl PySnowflake {
 /// future.
 ///
 /// Stop the processes that use the file first. In any process that is still running, calls raise StateFileError until
-/// the process restarts. IDs that were issued ahead of the clock are issued again when the clock gets there. If the
-/// cursor is not ahead of the clock, the file is left unchanged.
+/// the process restarts. IDs that were issued ahead of the clock are issued again once the clock reaches their time.
+/// If the cursor is not ahead of the clock, the file is left unchanged.
 ///
 /// Raises:
 ///     StateFileError: if the file does not exist or cannot be used.
@@ -335,26 +336,26 @@ impl PySnowflake {
     }
 }
 
-/// Counters for monitoring, since the cursor was created. They are only updated on slow paths.
+/// Statistics for monitoring, counted since the cursor was created. They are updated only on slow paths.
 #[pyclass(frozen, eq, hash, module = "polyflake", name = "Stats")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyStats(Stats);
 
 #[pymethods]
 impl PyStats {
-    /// The number of calls that found no free slot, and waited or failed.
+    /// The number of calls that found no free slot and waited or failed.
     #[getter]
     fn waits(&self) -> u64 {
         self.0.waits
     }
 
-    /// The number of times the clock was seen to step back, whether that was tolerated or not.
+    /// The number of times the clock was seen to step back, whether or not the step was tolerated.
     #[getter]
     fn rollbacks(&self) -> u64 {
         self.0.rollbacks
     }
 
-    /// The number of ms that the last tick taken is ahead of the clock, or 0 if it is not ahead.
+    /// How far ahead of the clock the last tick taken is, in ms; 0 if it is not ahead.
     #[getter]
     fn lead_ms(&self) -> u64 {
         self.0.lead_ms
@@ -366,7 +367,7 @@ impl PyStats {
         self.0.last_issued_ms
     }
 
-    /// The number of times the lease was lost, because it ran out or because another process had its node.
+    /// The number of times the lease was lost, because it expired or another process had its node.
     #[getter]
     fn lease_losses(&self) -> u64 {
         self.0.lease_losses

@@ -1,4 +1,4 @@
-//! Waits without the GIL, and handles signals in the meantime.
+//! Waits without holding the GIL, while handling signals.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ impl<'py> ReleasesGil<'py> {
     }
 }
 
-/// An exception that ends a wait, from Polyflake or from a signal handler.
+/// An exception, raised by Polyflake or by a signal handler, that ends a wait.
 pub(crate) struct Raised(pub(crate) PyErr);
 
 impl From<Error> for Raised {
@@ -47,7 +47,7 @@ impl Wait for ReleasesGil<'_> {
     }
 
     fn pause(&mut self, pause: Duration) -> Result<(), Raised> {
-        // Longer pauses are cut short. That does no harm, because the clock is read again in any case.
+        // Longer pauses are cut short. This is harmless, because the clock is read again in any case.
         let pause = pause.min(SIGNALS_EVERY);
         if !pause.is_zero() {
             self.py.detach(|| self.thread.pause(pause))?;

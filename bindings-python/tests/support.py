@@ -1,4 +1,4 @@
-"""Shared by the tests."""
+"""Helpers shared by the tests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HAS_GIL = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 
 def in_child(child: Callable[[], object]) -> object:
-    """Returns what `child` returns in a fork of this process."""
+    """Returns the value that `child` returns in a fork of this process."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -51,7 +51,7 @@ lease = store = sys.argv[1]
 
 
 class Program:
-    """A Python program with `tell`, which tells JSON, and an address as `lease` and `store`."""
+    """A Python program that reports JSON with `tell`; `lease` and `store` hold an address."""
 
     def __init__(self, code: str, store: str) -> None:
         self.process = subprocess.Popen(
@@ -71,13 +71,13 @@ class Program:
         return json.loads(line)
 
     def go(self) -> None:
-        """Lets its `input()` return."""
+        """Lets the program's `input()` return."""
         assert self.process.stdin is not None
         self.process.stdin.write("\n")
         self.process.stdin.flush()
 
     def end(self) -> str:
-        """Waits for its end, and returns what it wrote to stderr."""
+        """Waits for the program to exit, and returns its stderr output."""
         _, errors = self.process.communicate()
         assert self.process.returncode == 0, errors
         return errors
@@ -115,7 +115,7 @@ def failure(call: Callable[[], object]) -> str:
 
 
 class Redis:
-    """A server on a free port, which keeps what it has in a folder."""
+    """A server on a free port, which keeps its data in a folder."""
 
     def __init__(self, folder: Path) -> None:
         with socket.socket() as free:
@@ -130,12 +130,12 @@ class Redis:
         return f"{self.store}?init=always&{parameters}"
 
     def logged(self, caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
-        """What was logged of this store: objects of earlier tests may still be ending."""
+        """Only this store's log records: objects from earlier tests may still be closing."""
         return [it for it in caplog.records if it.__dict__.get("store") == self.store]
 
     def start(self) -> None:
         options = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"]
-        # A server that is killed has what it acknowledged.
+        # Every write is flushed before it is acknowledged, so killing the server loses none.
         options += ["--appendfsync", "always"]
         command = ["redis-server", "--port", str(self.port), "--dir", str(self.folder), *options]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)

@@ -42,7 +42,7 @@ from polyflake import (
 NODES = itertools.count(100)
 T = 1_700_000_000_000
 TWITTER = "timestamp:41|datacenter:5|worker:5|sequence:12@1288834974657/1ms"
-# Enough IDs in a tick that a held clock never runs out of them.
+# A tick holds enough IDs that they never run out, even if the clock is stopped.
 ROOMY = Layout("timestamp:30|worker:8|sequence:25@1577203200000/1s")
 ALL_64_BITS = Layout("timestamp:48|sequence:16@0/1ms")
 
@@ -58,7 +58,7 @@ def ticking() -> Callable[[], int]:
 
 
 class Seven:
-    """Like NumPy's integers: not an int, but an integer."""
+    """An integer but not an int, like NumPy's integers."""
 
     def __index__(self) -> int:
         return 7
@@ -269,7 +269,7 @@ def test_decoded_is_a_value() -> None:
 
 
 def ids_of(layout: Layout, count: int) -> list[int]:
-    """IDs with all bits of a layout in use."""
+    """IDs that use all the bits of a layout."""
     return [
         (number * 0x9E3779B97F4A7C15) >> 3 & 2**layout.total_bits - 1 for number in range(count)
     ]
@@ -372,7 +372,7 @@ INSTANT_MS = 1709209815250
 
 
 class DaylightSaving(tzinfo):
-    """Clocks go back from +2 to +1 at 01:00 UTC; `fold` tells the two passes of that hour apart."""
+    """Clocks go back from +2 to +1 at 01:00 UTC; `fold` marks the repeat of that hour."""
 
     def utcoffset(self, when: datetime | None) -> timedelta:
         assert when is not None
@@ -411,7 +411,7 @@ def test_an_instant_is_the_same_in_every_zone(time: Any) -> None:
 @pytest.mark.parametrize("layout", [Layout("twitter"), Layout("sonyflake"), ROOMY], ids=str)
 @pytest.mark.parametrize("us", [-1, 1, 500, 999])
 def test_microseconds_are_rounded_into_the_range(layout: Layout, us: int) -> None:
-    """The IDs of a tick mean its first instant, so a range that begins later excludes them."""
+    """A tick's IDs represent its first instant, so a range that begins later excludes them."""
     assert layout.epoch is not None
     start = layout.epoch + timedelta(days=1)
     time = start + timedelta(microseconds=us)
@@ -504,7 +504,7 @@ BUFFERS: Mapping[str, Callable[[int], Any]] = {
     "slice": lambda count: np.zeros(count + 7, np.uint64)[5:-2],
     "two-dimensional": lambda count: np.zeros((1, count), np.uint64),
     "unaligned": lambda count: np.zeros(8 * count + 1, np.uint8)[1:].view(np.uint64),
-    # Their buffers have no strides, which means that they are contiguous.
+    # ctypes buffers report no strides, which means they are contiguous.
     "ctypes": lambda count: (c_uint64 * count)(),
     "ctypes-signed": lambda count: (c_int64 * count)(),
     "ctypes-two-dimensional": lambda count: (c_uint64 * count * 1)(),
@@ -514,7 +514,7 @@ if array("L").itemsize != 8:
     BUFFERS = {kind: BUFFERS[kind] for kind in BUFFERS if kind not in ("array-L", "array-l")}
 
 
-# Below and above the sizes from which fill releases the GIL and copies in several parts.
+# Below and above the sizes at which fill starts releasing the GIL and copying in several parts.
 @pytest.mark.parametrize("count", [1, 3, 511, 512, 513, 16_383, 16_384, 16_385, 100_000])
 @pytest.mark.parametrize("kind", BUFFERS)
 def test_fill(kind: str, count: int) -> None:
@@ -562,7 +562,7 @@ def test_an_empty_buffer_takes_no_ids(kind: str) -> None:
 
 @pytest.mark.parametrize("count", [4096, 4097])
 def test_a_filled_buffer_is_released(count: int) -> None:
-    """Also after an exception. An array cannot change its size while its buffer is held."""
+    """The buffer is released even after an exception: the array can be resized again."""
     ids = Snowflake(node=9, clock=held, sequence_start="zero", max_wait_ms=0)
     buffer = array("Q", bytes(8 * count))
     if count > 4096:
@@ -667,7 +667,7 @@ def in_threads(count: int, work: Callable[[int], None]) -> None:
 
 
 def check_unique(issued: list[array[int]], layout: Layout) -> None:
-    """No repeats, increasing for each thread, and no tick above its capacity."""
+    """Checks that no ID repeats, each thread's IDs increase, and no tick exceeds its capacity."""
     assert all(increasing(ids) for ids in issued)
     everything = np.concatenate([np.asarray(ids, dtype=np.uint64) for ids in issued])
     assert len(np.unique(everything)) == len(everything)
@@ -677,7 +677,7 @@ def check_unique(issued: list[array[int]], layout: Layout) -> None:
 
 
 def patient(ids: Snowflake) -> Iterator[int]:
-    """Continues if a busy machine does not run a thread for longer than max_wait_ms."""
+    """Retries if a thread on a busy machine was not scheduled for longer than max_wait_ms."""
     while True:
         try:
             yield ids.next_id()
@@ -786,7 +786,7 @@ def test_a_cycle_through_the_clock_is_collected() -> None:
     assert alive() is None
 
 
-# Texts and errors --------------------------------------------------------------------------------
+# Strings and errors ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -859,7 +859,7 @@ def test_the_class_of_an_error(
     assert class_name in polyflake.__all__
     assert (error_class.code, error_class.name) == (code, name)
     assert issubclass(error_class, PolyflakeError)
-    # So that tracebacks name it as programs import it.
+    # So that tracebacks show the name under which programs import it.
     assert error_class.__module__ == "polyflake"
     assert issubclass(error_class, base)
     error = error_class("what was wrong")
@@ -914,7 +914,7 @@ def test_everything_public_is_documented() -> None:
 
 
 def test_the_host_may_give_the_node() -> None:
-    """Whether it does, depends on the host: the tests of the core know what it gives."""
+    """Not every host provides a node; the core's tests cover the values that hosts provide."""
     for node in ("ordinal", {"datacenter": 1, "worker": "ordinal"}, "ip"):
         with contextlib.suppress(InvalidNodeError):
             assert 0 <= Snowflake(node=node).node < 1024  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Counters and sequences that are awaited: by many tasks, without a store, at a program's end."""
+"""Awaited counters and sequences: with many tasks, without a store, when a program exits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support import Redis, in_child, program
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="forks and POSIX signals"),
-    # It turns a wait that never ends into a failure.
+    # Turns a wait that never ends into a failure.
     pytest.mark.timeout(300),
 ]
 
@@ -34,7 +34,7 @@ def test_what_is_in_hand_comes_at_once(store: str) -> None:
     async def main() -> None:
         call = orders.next_id_async()
         assert inspect.iscoroutine(call)
-        # No task runs meanwhile.
+        # No other task runs while numbers are in hand.
         others = asyncio.create_task(asyncio.sleep(0, "ran"))
         assert await call == 1
         assert await orders.next_ids_async(3) == [2, 3, 4]
@@ -66,7 +66,8 @@ with Counter("asked", store=store, step=1) as counter:
         assert (count, highest) == (700, 700)
         assert keyed == sorted([*range(1, 101)] * 7 + [1, 1, 2])
         if sys.platform == "linux":
-            # Python's, the keeper's and its store's, that of calls that wait, and who tells.
+            # The threads of Python, the keeper and its store, the one for waiting calls, and the
+            # one that delivers results.
             assert threads <= 6
         assert asking.end() == ""
 
@@ -138,7 +139,7 @@ def test_bad_input(store: str) -> None:
     with Counter("orders", store=store) as counter, Sequences("inbox", store=store) as inbox:
         asyncio.run(main())
         with pytest.raises(RuntimeError, match="no running event loop"):
-            # Nothing in hand, and no event loop.
+            # No number is in hand, and there is no event loop.
             Counter("asked", store=store, step=1).next_id_async().send(None)
 
 

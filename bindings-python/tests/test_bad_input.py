@@ -1,4 +1,4 @@
-"""Every bad input raises one of Polyflake's errors, or TypeError, and says what would work."""
+"""All bad input raises a Polyflake error or TypeError, and the message says what is valid."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from polyflake import (
 
 T = 1_700_000_000_000
 MS_OPTIONS = [name for name in inspect.signature(Snowflake).parameters if name.endswith("_ms")]
-ENORMOUS = 10**5000  # Python does not print it.
+ENORMOUS = 10**5000  # Python refuses to print this number.
 NO_INTEGERS: list[Any] = [
     True,
     False,
@@ -64,7 +64,7 @@ def of_type(value: object) -> str:
 
 
 class Unwilling:
-    """Claims to be an integer, and then fails."""
+    """Claims to be an integer, but then fails."""
 
     def __index__(self) -> int:
         raise ArithmeticError("not today")
@@ -135,7 +135,7 @@ def test_an_error_for_an_integer_out_of_range_names_it(place: str, value: int) -
     assert str(caught.value).startswith(f"{error_class.name}: ")
 
 
-# Except where None means the default, and nodes, which other tests cover.
+# These treat None as the default, or are nodes, which other tests cover.
 WITH_DEFAULTS = ["node", "compose node", "tick_ms", *MS_OPTIONS]
 
 
@@ -166,7 +166,7 @@ def test_the_smallest_and_largest_integers_that_fit(place: str, first: int, last
     for outside in (first - 1, last + 1):
         with pytest.raises(error_class):
             call(outside)
-    if place != "n":  # A held clock does not have 2^24 IDs.
+    if place != "n":  # A stopped clock allows fewer than 2^24 IDs.
         call(last)
         call(first)
 
@@ -395,7 +395,7 @@ def test_times_outside_the_layout(place: str, time: datetime) -> None:
         INTEGERS[place][0](time)
 
 
-# IDs and texts -----------------------------------------------------------------------------------
+# IDs and strings ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("id", [2**63, 2**64 - 1, 2**64, -1])
@@ -546,7 +546,7 @@ MEMORY = ctypes.create_string_buffer(32)
 
 
 def of_item_size(size: int) -> memoryview:
-    """A buffer whose exporter, an extension, calls its items Q, and gives them another size."""
+    """A buffer whose exporter, an extension, declares items of format Q but of a different size."""
     exported = PyBuffer(ctypes.addressof(MEMORY), None, 32, size, 0, 1, b"Q")
     view = ctypes.pythonapi.PyMemoryView_FromBuffer
     view.restype = ctypes.py_object
@@ -751,7 +751,7 @@ def test_a_clock_that_recovers() -> None:
 
 
 def test_a_failure_is_not_confused_with_another_clocks() -> None:
-    """The cause is the exception of the clock that raised, even if another one was swallowed."""
+    """The cause is the failing clock's own exception, even if another clock's was swallowed."""
 
     def inner() -> int:
         raise ValueError("inner")

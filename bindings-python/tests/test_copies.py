@@ -1,4 +1,4 @@
-"""Two copies of the library in one process do not know of each other's cursors, and say so."""
+"""If a process loads the library twice, the copies cannot share cursors, and a warning says so."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Counters: processes, threads, forks, stores that go away. No test asserts a time."""
+"""Counters: processes, threads, forks, stores that go down. No test asserts a duration."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from support import HAS_GIL, Redis, failure, in_child, program, until
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="forks and POSIX signals"),
-    # It turns a wait that never ends into a failure.
+    # Turns a wait that never ends into a failure.
     pytest.mark.timeout(300),
 ]
 
 LAST = 2**63 - 1
-# Where no store is asked.
+# For tests that never contact the store.
 NOBODY = "redis://127.0.0.1:1/0"
 
 
@@ -52,7 +52,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def flush(redis: Redis) -> None:
-    """It has lost everything."""
+    """Makes the server lose all its data."""
     with socket.create_connection(("127.0.0.1", redis.port)) as connection:
         connection.sendall(b"FLUSHALL\r\n")
         assert connection.recv(100) == b"+OK\r\n"
@@ -82,7 +82,7 @@ def test_the_first_number(store: str, start: Any) -> None:
     with Counter("from", store=store, start=start) as counter:
         assert counter.next_id() == start
         assert type(counter.next_id()) is int
-    # Where there is one already, its numbers go on.
+    # A counter that already exists continues from its last number.
     with Counter("from", store=store) as counter:
         assert counter.next_id() == start + 2
 
@@ -165,7 +165,7 @@ def test_a_block_is_one_run(store: str) -> None:
         block = counter.next_block(5)
         assert type(block) is range
         assert block == range(2, 7)
-        # The rest of the segment is passed over.
+        # The rest of the segment is skipped.
         block = counter.next_block(np.int8(8))
         assert block[0] > 6
         assert (len(block), block.step) == (8, 1)
@@ -333,7 +333,7 @@ def test_stats(store: str) -> None:
         stats = counter.stats
         assert type(stats) is CounterStats
         assert (stats.in_hand, stats.step, stats.segments) == (10, 10, 1)
-        # A tenth of the first is used.
+        # A tenth of the first segment is used.
         assert counter.next_id() == 1
         until(lambda: counter.stats.in_hand == 19)
         stats = counter.stats
@@ -372,7 +372,7 @@ def test_closed(store: str) -> None:
             call()
     assert counter.name == "closed"
     assert repr(counter) == "Counter('closed')"
-    # With the options of a new one.
+    # The counter can be opened again with different options, like a new one.
     with Counter("closed", store=store, step=5) as counter:
         assert counter.next_id() == 2
 
@@ -441,7 +441,7 @@ class Fixed:
 
 
 def insert(ids: IdGenerator) -> int:
-    """A type checker takes each of the three for it."""
+    """A type checker accepts all three."""
     first, second = ids.next_ids(2)
     return len({first, second, ids.next_id(), next(iter(ids))})
 
@@ -572,7 +572,7 @@ def test_an_event_loop_goes_on(redis: Redis) -> None:
 
 
 def test_close_does_not_hold_the_gil(redis: Redis) -> None:
-    """The store is held up until another thread lets it go on."""
+    """The store is paused until another thread resumes it."""
     counter = Counter("closing", store=redis.address(""))
     assert counter.next_id() == 1
     redis.send(signal.SIGSTOP)
@@ -587,7 +587,7 @@ def test_close_does_not_hold_the_gil(redis: Redis) -> None:
 
 @pytest.mark.skipif(not HAS_GIL, reason="this Python has no GIL")
 def test_a_number_in_hand_does_not_release_the_gil(store: str) -> None:
-    """A thread that waits for the GIL asks for it only after an hour."""
+    """A thread waiting for the GIL would request it only after an hour."""
     with Counter("fast", store=store, step=1_000_000) as counter:
         go, seen = threading.Event(), list[int]()
 
@@ -643,7 +643,7 @@ def test_redis_is_killed_and_comes_back(redis: Redis, caplog: pytest.LogCaptureF
     counter.close()
     until(lambda: [it for it in redis.logged(caplog) if it.__dict__["kind"] == "store_reachable"])
     kinds = [record.__dict__["kind"] for record in redis.logged(caplog)]
-    # A Redis that starts again may have lost writes.
+    # A Redis server that restarts may have lost writes.
     assert sorted(kinds) == ["store_reachable", "store_unreachable", "writes_lost"]
     for record in redis.logged(caplog):
         assert record.name == "polyflake"
@@ -664,7 +664,7 @@ def test_a_store_that_has_lost_the_counter(redis: Redis, caplog: pytest.LogCaptu
     assert record.__dict__["kind"] == "writes_lost"
     assert record.__dict__["node"] is None
     assert record.levelno == logging.WARNING
-    # It goes on above all that it had.
+    # The counter continues above every number it has handed out.
     assert counter.next_ids(19) == list(range(2, 21))
     assert counter.next_id() > 20
     counter.raise_to(1000)
@@ -683,7 +683,7 @@ def test_a_store_that_cannot_be_reached(redis: Redis) -> None:
     with pytest.raises(CounterUnavailableError, match=rf"127\.0\.0\.1:{port}/0") as caught:
         Counter("orders", store=address, max_wait_ms=200)
     assert "hunter2" not in str(caught.value)
-    # The name can be opened with another address and other options.
+    # A counter with this name can then be opened with a different address and options.
     with Counter("orders", store=redis.address(""), step=5) as counter:
         assert counter.next_id() == 1
 
@@ -757,7 +757,7 @@ def test_a_child_has_numbers_of_its_own(store: str) -> None:
         mine += counter.next_ids(10)
     assert len(set(mine)) == len(mine)
     counter.close()
-    # What is closed stays closed.
+    # A closed counter stays closed.
     assert in_child(lambda: failure(counter.next_id)) == "closed: the counter is closed"
 
 
@@ -771,7 +771,7 @@ def take(_: int) -> list[int]:
 
 
 def test_a_preloading_parent_and_its_workers(store: str) -> None:
-    """As `gunicorn --preload` forks them."""
+    """Forks as `gunicorn --preload` does."""
     fork = multiprocessing.get_context("fork")
     preloaded[:] = [Counter("preloaded", store=store)]
     barrier[:] = [fork.Barrier(4)]
@@ -785,7 +785,7 @@ def test_a_preloading_parent_and_its_workers(store: str) -> None:
 
 
 def test_forks_amid_fetches(store: str) -> None:
-    """A fork may come while the keeper or another thread holds a lock."""
+    """A fork may happen while the keeper or another thread is holding a lock."""
     counter = Counter("amid", store=store, step=5)
     taken: list[int] = []
     is_over = threading.Event()

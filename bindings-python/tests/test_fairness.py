@@ -1,4 +1,4 @@
-"""However many threads ask for more than a layout can give, no call fails and no thread starves."""
+"""No call fails and no thread starves, even if many threads request more IDs than a tick holds."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from polyflake import Snowflake
 
 THREADS = 32
-# A thousand ticks: the thread that runs first in a tick gets most of it, which evens out.
+# A thousand ticks: the first thread in a tick takes most of its IDs, which evens out over time.
 SECONDS = {"twitter": 1, "sonyflake": 10, "yitter": 1}
-# How much longer a thread may get less: on a busy machine it may be late to start, or not run for a
-# while. One that starves never catches up.
+# How many extra seconds a thread is given to catch up: on a busy machine, it may start late, or not
+# run for a while. A starving thread never catches up.
 PATIENCE = 60
 
 

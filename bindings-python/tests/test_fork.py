@@ -92,7 +92,7 @@ def test_the_error_in_a_forked_worker_says_what_to_do() -> None:
 
 
 def test_a_fork_waits_for_what_another_thread_imports(tmp_path: Path) -> None:
-    """The child would wait forever for the lock of a module that nobody goes on to import."""
+    """Otherwise, the child would wait forever for the lock of a module that nobody is importing."""
     program = f"""
 import os, signal, sys, threading, time
 from polyflake import Snowflake
@@ -125,8 +125,8 @@ print(os.waitpid(child, 0)[1])
 
 
 def test_a_signal_handler_that_forks_inside_a_call_that_waits(tmp_path: Path) -> None:
-    """The call goes on in both. In the child, no thread is there for which it could wait."""
-    # Four IDs a second, and more threads than that.
+    """The call continues in both processes. The child has no other threads to wait for."""
+    # A one-second tick holds four IDs, which nine threads compete for.
     ids = Snowflake(
         layout="timestamp:32|node:10|sequence:2@1577836800000/1s",
         node=506,

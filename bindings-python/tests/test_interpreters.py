@@ -1,4 +1,4 @@
-"""One interpreter of a process has Polyflake: the first that imports it."""
+"""Only one interpreter in a process can use Polyflake: the first to import it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from support import HAS_GIL
 
 pytestmark = [
     pytest.mark.skipif(sys.implementation.name != "cpython", reason="interpreters of CPython"),
-    # It turns a program that never ends into a failure.
+    # Turns a program that never exits into a failure.
     pytest.mark.timeout(300),
 ]
 
-# Interpreters that share the GIL, as mod_wsgi makes them; and with a GIL each, from Python 3.12 on.
+# Interpreters that share the GIL, as in mod_wsgi, or, from Python 3.12 on, each have their own.
 SETUP = """
 import sys
 import threading
@@ -78,8 +78,8 @@ int main(int count, char **arguments) {
 
 
 def ran(code: str) -> list[str]:
-    """The lines that a program prints."""
-    # From Python 3.14 on it warns of interpreters that are left at the end.
+    """The lines printed by a program."""
+    # Python 3.14 and later warn about interpreters that still exist on exit.
     command = [sys.executable, "-W", "ignore:remaining subinterpreters", "-c", SETUP + code]
     program = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (program.returncode, program.stderr) == (0, "")
@@ -107,7 +107,7 @@ exec(TRY)
 
 
 def test_the_first_need_not_be_the_main_one() -> None:
-    """mod_wsgi runs each application in an interpreter that it makes."""
+    """mod_wsgi runs each application in an interpreter that it creates."""
     lines = outcomes("""
 first = create()
 run(first, TRY + '''
@@ -126,7 +126,7 @@ run(first, TRY + "assert ids.next_id() < ids.next_id()")
 
 
 def test_it_is_refused_after_the_end_of_the_first_interpreter() -> None:
-    """What the native half has cached is of that one."""
+    """The objects cached by the native half belong to the first interpreter."""
     lines = outcomes("""
 first = create()
 run(first, TRY)
@@ -174,7 +174,7 @@ tell("reloaded")
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the path in an address")
 def test_leases_work_in_another_than_the_main_interpreter(tmp_path: Path) -> None:
-    """Without log lines: their thread would be one of the main interpreter, or outlive its own."""
+    """Nothing is logged: the thread would belong to the main interpreter, or outlive its own."""
     lines = outcomes(f"""
 run(create(), TRY + '''
 with polyflake.Snowflake(lease="sqlite://{tmp_path}/leases.db") as ids:
@@ -187,7 +187,7 @@ with polyflake.Snowflake(lease="sqlite://{tmp_path}/leases.db") as ids:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="compiles a program in C")
 def test_it_is_refused_after_another_initialization(tmp_path: Path) -> None:
-    """The main interpreter has the ID of the one before."""
+    """The new main interpreter has the same ID as the previous one."""
     config = sysconfig.get_config_vars()
     headers, folder, version = config["INCLUDEPY"], config["LIBDIR"], config["LDVERSION"]
     if (
@@ -199,7 +199,7 @@ def test_it_is_refused_after_another_initialization(tmp_path: Path) -> None:
     (tmp_path / "program.c").write_text(PROGRAM)
     python = f"-lpython{version}"
     if sys.platform == "linux":
-        # Where the library is static, also what only modules of the standard library call.
+        # If the library is static, also link the parts that only standard library modules call.
         python = f"-Wl,--whole-archive {python} -Wl,--no-whole-archive"
     options = f"-I{headers} -L{folder} -Wl,-rpath,{folder} -rdynamic {python} -lm"
     compile = ["cc", "program.c", "-o", "program", *options.split(), *config["LIBS"].split()]
@@ -237,7 +237,7 @@ assert os.waitpid(child, 0)[1] == 0
     reason="before Python 3.12 all interpreters share a GIL",
 )
 def test_an_interpreter_with_its_own_gil_is_refused() -> None:
-    """By Python as a rule, and then it is not the first that imported it."""
+    """Python itself usually refuses the import, which then does not count as the first one."""
     lines = outcomes(f"""
 run(create("own"), TRY)
 exec(TRY)

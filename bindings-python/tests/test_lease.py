@@ -1,4 +1,4 @@
-"""Nodes by lease: processes, threads, forks, stores that go away. No test asserts a time."""
+"""Leased nodes: processes, threads, forks, stores that go down. No test asserts a duration."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from support import HOLDER, Program, Redis, failure, in_child, program, until
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="forks and POSIX signals"),
-    # It turns a wait that never ends into a failure.
+    # Turns a wait that never ends into a failure.
     pytest.mark.timeout(300),
 ]
 
@@ -37,7 +37,8 @@ NODES = "&nodes=900-963"
 
 @pytest.fixture
 def store(tmp_path: Path) -> str:
-    # A node that was leased can be used only by lease: other tests of this process have others.
+    # Once leased, a node can be used only through a lease, so this process's other tests use other
+    # nodes.
     return f"sqlite://{tmp_path}/leases.db?ttl=10m{NODES}"
 
 
@@ -228,7 +229,7 @@ def test_an_event_loop_goes_on(store: str) -> None:
 
     async def main(holder: Program) -> tuple[int, int]:
         opening = asyncio.create_task(asyncio.to_thread(Snowflake, lease=store))
-        # The node is free once this loop has gone on for a while.
+        # The node is freed only after this loop has run for a while.
         for _ in range(20):
             await asyncio.sleep(0.01)
             assert not opening.done()
@@ -248,7 +249,7 @@ def test_an_event_loop_goes_on(store: str) -> None:
 
 
 def test_close_does_not_hold_the_gil(redis: Redis, caplog: pytest.LogCaptureFixture) -> None:
-    """The store is held up until another thread lets it go on."""
+    """The store is paused until another thread resumes it."""
     caplog.set_level(logging.INFO, "polyflake")
     ids = Snowflake(lease=redis.address("ttl=10m&nodes=900-900"))
     redis.send(signal.SIGSTOP)
@@ -321,13 +322,13 @@ input()
         assert ending.told() > 0
         redis.kill()
         ending.go()
-        # What no handler takes is a warning on standard error.
+        # Without a handler, only warnings are shown, on standard error.
         (warning,) = ending.end().splitlines()
         assert warning.startswith("init=always is set for redis://")
 
 
 def test_a_program_whose_log_is_held_up_ends(redis: Redis) -> None:
-    """It keeps neither leases from being renewed nor the program from its end."""
+    """A blocked log prevents neither lease renewals nor the program's exit."""
     code = """
 import logging, threading
 # No handler: those have a lock that `logging` itself waits for at the end.
@@ -366,7 +367,7 @@ Snowflake(lease=lease).close()
 
 
 def test_a_lease_does_not_import_logging(store: str) -> None:
-    """Which takes memory, and shows nothing but warnings where the program has not set it up."""
+    """Logging takes memory, and shows only warnings unless the program has configured it."""
     code = """
 import atexit, sys
 # Registered before the log's, so it runs after.
@@ -380,7 +381,7 @@ Snowflake(lease=lease).close()
 
 @pytest.mark.parametrize("end", ["ids.close()", "del ids", ""])
 def test_a_program_may_end_while_a_line_is_logged(store: str, end: str) -> None:
-    """No thread comes to an interpreter that is ending, and no line is lost."""
+    """No thread enters an interpreter that is shutting down, and no line is lost."""
     code = f"""
 import logging
 logging.basicConfig(level=logging.INFO)
@@ -435,7 +436,7 @@ def test_a_child_leases_its_own(store: str) -> None:
         own = Snowflake(lease=store)
         found = [inherited, ids.node, own.node, own.next_ids(1000)]
         own.close()
-        # Neither touches what is the parent's.
+        # Neither affects the parent's lease.
         ids.close()
         return found
 
@@ -463,7 +464,7 @@ barrier: list[Any] = []
 
 
 def test_a_preloading_parent_and_its_workers(store: str) -> None:
-    """As `gunicorn --preload` forks them; each worker needs a node while the others have theirs."""
+    """Forks as `gunicorn --preload` does; each worker needs a node while the others hold theirs."""
     fork = multiprocessing.get_context("fork")
     preloaded[:] = [Snowflake(lease=store)]
     barrier[:] = [fork.Barrier(4)]
@@ -479,7 +480,7 @@ def test_a_preloading_parent_and_its_workers(store: str) -> None:
 
 
 def test_forks_amid_renewals(redis: Redis) -> None:
-    """A fork may come while the keeper holds a lock."""
+    """A fork may happen while the keeper is holding a lock."""
     forks_amid_renewals(redis.address("ttl=3s" + NODES))
 
 

@@ -1,4 +1,4 @@
-"""Nodes by lease from each kind of server, which coordination/examples/store_server.rs starts."""
+"""Nodes leased from each kind of server, started by coordination/examples/store_server.rs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from polyflake import LeaseLostError, LeaseUnavailableError, SequenceExhaustedError, Snowflake
 from support import HOLDER, program, until
 
-# It turns a wait that never ends into a failure.
+# Turns a wait that never ends into a failure.
 pytestmark = pytest.mark.timeout(300)
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,7 +21,7 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 STORE_SERVER = TARGET / "debug/examples/store_server"
 COMMANDS = {
     "redis": ["redis-server", "redis-cli"],
-    # Debian has it in a folder for each version.
+    # Debian installs each version in its own folder.
     "postgres": [*map(str, Path("/usr/lib/postgresql").glob("*/bin/postgres")), "postgres"][:1],
     "mariadb": ["mariadbd", "openssl"],
     "etcd": ["etcd", "etcdctl", "curl"],
@@ -29,7 +29,7 @@ COMMANDS = {
 
 
 class Server:
-    """A server on a free port, which ends when this process ends, however it does."""
+    """A server on a free port, which stops when this process exits for any reason."""
 
     def __init__(self, kind: str) -> None:
         self.process = subprocess.Popen(
@@ -121,7 +121,7 @@ def test_a_server_is_killed_and_comes_back(server: Server) -> None:
             pass
         time.sleep(0.001)
     assert server.password not in str(lost[0])
-    # It went on to the bound, and not past it.
+    # IDs were issued up to the bound, and none past it.
     assert time.time() * 1000 > bound - 100
     assert all(ids.decode(id_).timestamp_ms < bound for id_ in issued)
     until(lambda: ids.stats.lease_losses == 1)

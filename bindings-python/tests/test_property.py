@@ -1,7 +1,7 @@
-"""Random layouts, options, clock scripts and texts: the package against tests/reference.py.
+"""Random layouts, options, clock scripts and strings: the package against tests/reference.py.
 
-POLYFLAKE_PROPERTY_CASES scales it: the number of random generating scripts, 2,000 unless given;
-the other properties run a fraction of it each.
+POLYFLAKE_PROPERTY_CASES sets how many random scripts generate IDs (2,000 by default); each of the
+other properties runs a fraction of that number of cases.
 """
 
 from __future__ import annotations
@@ -47,14 +47,15 @@ def cases(share: float) -> settings:
         deadline=None,
         database=None,
         print_blob=True,
-        # Without explaining failures, which runs them very often: the scripts are short enough.
+        # Failures are not explained, because that reruns them many times, and the scripts are short
+        # enough.
         phases=(Phase.explicit, Phase.generate, Phase.shrink),
         suppress_health_check=list(HealthCheck),
     )
 
 
 def outcome(call: Callable[[], Any]) -> Any:
-    """What a call returns or raises, in a form that both sides share."""
+    """What a call returns or raises, in a form common to both sides."""
     try:
         return call()
     except (PolyflakeError, reference.Refused) as error:
@@ -157,7 +158,7 @@ def test_valid_layouts(parts: tuple[list[tuple[str, int]], int, int]) -> None:
     assert Layout(fields=dict(widths), epoch_ms=epoch_ms, tick_ms=tick_ms) == layout
 
 
-# Nearly valid: each part by itself is valid more often than not.
+# Nearly valid: each part on its own is valid more often than not.
 loose_names = st.sampled_from(["timestamp", "sequence", *NODE_NAMES, "", "Worker", "9a", "w\u00f6"])
 loose_widths = st.lists(
     st.tuples(loose_names | st.just("timestamp") | st.just("sequence"), st.integers(0, 40)),
@@ -292,7 +293,7 @@ def wrong_nodes(layout: Any) -> st.SearchStrategy[Any]:
 
 
 def utc(unix_ms: int) -> datetime | int:
-    """A datetime if it reaches so far."""
+    """A datetime, if the time is within its range."""
     try:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=unix_ms)
     except OverflowError:
@@ -334,7 +335,7 @@ def test_decode_compose_and_bounds(data: st.DataObject) -> None:
     if isinstance(composed, int):
         whole = expected.whole_node(node)
         assert decoded(layout, composed)[2:] == (whole, expected.split_node(whole), sequence)
-        # One mistake at a time, because which of two is reported is not specified.
+        # One mistake at a time, because it is not specified which of two is reported.
         wrong_node = data.draw(wrong_nodes(expected))
         assert outcome(lambda: layout.compose(time_ms, wrong_node, sequence)) == (
             "invalid_node",
@@ -344,7 +345,7 @@ def test_decode_compose_and_bounds(data: st.DataObject) -> None:
         assert outcome(lambda: layout.compose(time_ms, node, past)) == ("invalid_option", {})
 
 
-# Texts -------------------------------------------------------------------------------------------
+# Strings -----------------------------------------------------------------------------------------
 
 FORMATS = list(reference.FORMATS)
 any_id = st.integers(0, 2**64 - 1) | st.integers(0, 64).map(lambda n: 2**n - 1)
@@ -449,13 +450,13 @@ class Clock:
 
 
 def moved(model: Any, clock_ms: int, how: str, by: int) -> int:
-    """The clock of the next step. `edge` and `room` are near where the outcome changes."""
+    """The next clock reading. `edge` and `room` are near the points where the outcome changes."""
     layout = model.layout
     last = model.cursor >> layout.sequence.bits
     tick_ms = layout.tick_ms
     life = range(layout.epoch_ms, layout.ends_at_ms + 1)
     if clock_ms not in life:
-        # Only one step in a row outside the layout's range.
+        # No two steps in a row are outside the layout's range.
         clock_ms = layout.epoch_ms + last * tick_ms
     moved_ms = {
         "held": clock_ms,
@@ -464,7 +465,7 @@ def moved(model: Any, clock_ms: int, how: str, by: int) -> int:
         "far": clock_ms + by * 977 * tick_ms,
         # Around the earliest time that is not a rollback.
         "edge": layout.epoch_ms + (last - model.ahead - model.back) * tick_ms + by,
-        # Around the time at which the tick after the cursor's may be taken.
+        # Around the time when the tick after the cursor's may be taken.
         "room": layout.epoch_ms + (last + 1 - model.ahead) * tick_ms + by,
         # The cursor's own tick.
         "level": layout.epoch_ms + last * tick_ms + by,
@@ -473,7 +474,7 @@ def moved(model: Any, clock_ms: int, how: str, by: int) -> int:
         "extreme": LATEST if by > 0 else EARLIEST,
     }[how]
     if moved_ms not in life and how not in ("epoch", "end", "extreme"):
-        # Most of these would fail just because of their time.
+        # Most of these steps would fail merely because the time is out of range.
         moved_ms = clock_ms + (by if clock_ms + by in life else 0)
     return max(EARLIEST, min(LATEST, moved_ms))
 
@@ -496,7 +497,7 @@ steps = st.lists(
         st.sampled_from(MOVES),
         st.integers(-3, 3) | st.integers(-40, 40),
         st.sampled_from(CALLS),
-        # A batch: a number, or a number around the rest of a tick; sometimes an invalid one.
+        # A batch size: any number, or one close to the IDs left in the tick; may be invalid.
         st.integers(-1, 12),
         st.sampled_from([0, 0, 0, 1, 1, 2, 3, -1]),
     ),
@@ -507,7 +508,7 @@ LARGEST_RANDOM_BATCH = 600
 
 
 def batch_size(model: Any, n: int, ticks: int) -> int:
-    """A number of IDs that often ends at the end of a tick, or just beside it."""
+    """A number of IDs that often uses up a tick exactly, or almost exactly."""
     if ticks < 0:
         return [0, -1, 2**24 + 1, 2**64][n % 4]
     capacity = model.layout.ids_per_tick
@@ -517,7 +518,7 @@ def batch_size(model: Any, n: int, ticks: int) -> int:
 
 
 def both(model: Any, snowflake: Snowflake, clock_ms: int, call: str, n: int) -> Any:
-    """One call on both sides."""
+    """Makes the same call on both sides."""
     held = reference.ScriptClock(clock_ms)
     if call == "try_next_id":
         return outcome(lambda: model.try_next_id(clock_ms)), outcome(snowflake.try_next_id)
@@ -609,7 +610,7 @@ def test_waiting(
     in_a_batch: bool,
     n: int,
 ) -> None:
-    """A call that must wait returns the slot that it waits for, once the clock is there."""
+    """A call that must wait returns the slot it was waiting for, once the clock reaches it."""
     if layout.sequence.bits > 9 or layout.tick_ms > 10 or layout.last_tick < 50:
         layout = reference.Layout.read("timestamp:41|node:2|sequence:3@1005/10ms")
     options: dict[str, Any] = {"layout": layout.text, "max_wait_ms": 30000}
@@ -624,7 +625,7 @@ def test_waiting(
     snowflake = Snowflake(**options, clock=clock)
     while isinstance(expected := outcome(lambda: model.try_next_id(first_ms)), int):
         assert snowflake.try_next_id() == expected
-    # The tick is used up, and the clock also a little behind, as far as that is tolerated.
+    # The tick is used up, and the clock may also be behind by a small, tolerated amount.
     clock.first = clock.later = first_ms - back_ms
     with pytest.raises(reference.Refused) as caught:
         model.try_next_id(clock.first)

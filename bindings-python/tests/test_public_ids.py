@@ -1,4 +1,4 @@
-"""Public IDs: every case of tests/public_ids.json, and what only Python can give.
+"""Public IDs: every case in tests/public_ids.json, and input that is only possible in Python.
 
 The file describes its own format under "about".
 """
@@ -169,7 +169,7 @@ def test_keys_stay_where_they_are() -> None:
     assert repr(ids) == str(ids) == "PublicIds(prefix='order', key_numbers=(1, 0))"
     with pytest.raises(TypeError, match="cannot be pickled, since it has keys"):
         pickle.dumps(ids)
-    # A settings object or a serializer that is copied uses the same keys, in the same memory.
+    # A copied settings object or serializer uses the same keys, in the same memory.
     assert copy.copy(ids) is ids
     assert copy.deepcopy({"orders": ids})["orders"] is ids
 

@@ -1,4 +1,4 @@
-"""The programs in README.md run, and print what the comments behind their prints say."""
+"""The programs in README.md run, and print what their comments say they print."""
 
 import re
 import subprocess
@@ -18,7 +18,7 @@ def test_there_are_programs() -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_program(program: str, tmp_path: Path) -> None:
-    # In a new process, since nodes are shared in this one.
+    # In a new process, because the tests in this one share nodes.
     ran = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
     )
@@ -28,7 +28,7 @@ def test_program(program: str, tmp_path: Path) -> None:
 
 
 def test_an_import_loads_little() -> None:
-    """Without the modules of a start, some of which load `typing` and more."""
+    """The modules imported at startup are left out, since some of them load `typing` and more."""
     package = Path(polyflake.__file__).parents[1]
     program = f"""
 import os, sys  # os is there in every start
@@ -44,7 +44,7 @@ print(isinstance(polyflake.Snowflake(node=7), IdGenerator))
     )
     loaded, is_one = ran.stdout.splitlines()
     ours = {"polyflake", *(f"polyflake._{name}" for name in ("errors", "load", "polyflake"))}
-    # What datetime needs depends on the version of Python.
+    # The modules that datetime needs depend on the version of Python.
     assert set(loaded.split()) <= ours | {
         *("datetime", "_datetime", "_pydatetime", "math", "operator", "_operator")
     }

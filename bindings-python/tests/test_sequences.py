@@ -1,4 +1,4 @@
-"""Sequences: keys, batches, threads, processes, forks. No test asserts a time."""
+"""Sequences: keys, batches, threads, processes, forks. No test asserts a duration."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from support import HAS_GIL, Redis, failure, in_child, program, until
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="forks and POSIX signals"),
-    # It turns a wait that never ends into a failure.
+    # Turns a wait that never ends into a failure.
     pytest.mark.timeout(300),
 ]
 
-# Where no store is asked.
+# For tests that never contact the store.
 NOBODY = "redis://127.0.0.1:1/0"
 
 
@@ -58,7 +58,7 @@ def test_each_key_counts_for_itself(store: str) -> None:
         assert type(inbox.next_id("alice")) is int
         assert inbox.name == "inbox"
         assert repr(inbox) == "Sequences('inbox')"
-        # Its numbers are each a key's.
+        # Each of its numbers belongs to a key.
         assert not isinstance(inbox, IdGenerator)
 
 
@@ -71,7 +71,7 @@ class Text(enum.StrEnum):
 
 
 class Five:
-    """An integer, as NumPy's are."""
+    """An integer like NumPy's."""
 
     def __index__(self) -> int:
         return 5
@@ -101,7 +101,7 @@ def test_keys_that_cannot_be(store: str, key: Any) -> None:
         for call in (sequences.next_id, sequences.try_next_id):
             with pytest.raises(TypeError, match=says):
                 call(key)
-        # The keys before it lose no number.
+        # The keys before the invalid one lose no numbers.
         with pytest.raises(TypeError, match=says):
             sequences.next_ids(["alice", 5, key])
         assert sequences.next_ids(["alice", 5]) == [1, 1]
@@ -183,7 +183,7 @@ def test_large_batches(store: str) -> None:
     with Sequences("large", store=store, step=3000) as sequences:
         assert sequences.next_ids(range(50_000)) == [1] * 50_000
         assert sequences.next_ids(list(range(50_000))) == [2] * 50_000
-        # The bound of its section moves meanwhile.
+        # The section's bound is moved during the call.
         assert sequences.next_ids(["alice"] * 50_000) == list(range(1, 50_001))
         assert sequences.stats.keys == 50_001
 
@@ -210,7 +210,7 @@ def test_reopened_it_goes_on(store: str) -> None:
         Sequences("others", store=store) as others,
         Sequences("inbox", store=store, sections=1) as inbox,
     ):
-        # Above all of its section.
+        # Above every number in the section.
         assert inbox.next_ids(["bob", "alice", "bob"]) == [10, 10, 11]
         assert others.next_id("alice") == 1
 
@@ -283,7 +283,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
             Sequences("inbox", store=address + "second", sections=1, step=10)
         assert isinstance(caught.value, OSError)
         assert (caught.value.code, caught.value.name) == (12, "lease_unavailable")
-        # Others of another name.
+        # Sequences with a different name are available.
         with Sequences("others", store=address + "second") as others:
             assert others.next_id("alice") == 1
         first.go()
@@ -377,7 +377,7 @@ def test_options_of_others(store: str) -> None:
                 Sequences("inbox", store=store, **{**options, **other})
         with Sequences("inbox", store=store, max_wait_ms=5, **options) as same:
             assert same.next_id("alice") == 1
-    # The store keeps their number.
+    # The store records the number of sections.
     with pytest.raises(InvalidOptionError, match="16 sections of it, and 17 are asked for"):
         Sequences("inbox", store=store, sections=17)
     with Sequences("inbox", store=store, sections=np.int8(16)) as inbox:
@@ -413,7 +413,7 @@ def test_stats(store: str) -> None:
         assert 0 < stats.time_left_ms <= 600_000
         shown = f"keys=2, evicted=0, moves=1, waits=0, time_left_ms={stats.time_left_ms}"
         assert repr(stats) == f"SequencesStats({shown})"
-        # In one millisecond.
+        # Two snapshots are equal if they were taken in the same millisecond.
         until(lambda: len({sequences.stats, sequences.stats}) == 1)
         sequences.next_id("carol")
         assert stats != sequences.stats
@@ -553,7 +553,7 @@ def test_an_event_loop_goes_on(redis: Redis) -> None:
 
 
 def test_close_does_not_hold_the_gil(redis: Redis) -> None:
-    """The store is held up until another thread lets it go on."""
+    """The store is paused until another thread resumes it."""
     sequences = Sequences("closing", store=redis.address(""))
     assert sequences.next_id("alice") == 1
     redis.send(signal.SIGSTOP)
@@ -588,7 +588,7 @@ def test_close_ends_the_calls_that_wait(redis: Redis) -> None:
 
 @pytest.mark.skipif(not HAS_GIL, reason="this Python has no GIL")
 def test_a_number_in_hand_does_not_release_the_gil(store: str) -> None:
-    """A thread that waits for the GIL asks for it only after an hour."""
+    """A thread waiting for the GIL would request it only after an hour."""
     with Sequences("fast", store=store, step=1_000_000) as sequences:
         go, seen = threading.Event(), list[int]()
 
@@ -607,13 +607,36 @@ def test_a_number_in_hand_does_not_release_the_gil(store: str) -> None:
                 sequences.try_next_id(5)
             sequences.next_ids(["alice", 5])
             during = len(seen)
-            # A large batch lets others have it, for so short a time that they often come too late.
-            while not seen:
-                sequences.next_ids(range(20_000))
         finally:
             sys.setswitchinterval(interval)
         thread.join()
-        assert during == 0
+        assert (during, len(seen)) == (0, 1)
+        assert sequences.stats.waits == 0
+
+
+@pytest.mark.skipif(not HAS_GIL, reason="this Python has no GIL")
+def test_a_large_batch_lets_other_threads_run(store: str) -> None:
+    """A number that another thread takes during a batch is missing from the batch."""
+    with Sequences("shared", store=store, step=100_000_000) as sequences:
+        # The first number waits for the store; a wait during the batch would also let the other
+        # thread run.
+        sequences.next_id(5)
+        ended = threading.Event()
+
+        def other() -> None:
+            while not ended.is_set():
+                sequences.next_id(5)
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        batch = [0]
+        try:
+            # A thread requests the GIL only after waiting for the switch interval.
+            while batch[-1] - batch[0] == len(batch) - 1:
+                batch = sequences.next_ids([5] * 200_000)
+        finally:
+            ended.set()
+            thread.join()
         assert sequences.stats.waits == 0
 
 
@@ -648,7 +671,7 @@ def test_redis_is_killed_and_comes_back(redis: Redis, caplog: pytest.LogCaptureF
     sequences.close()
     until(lambda: [it for it in redis.logged(caplog) if it.__dict__["kind"] == "released"])
     kinds = [record.__dict__["kind"] for record in redis.logged(caplog)]
-    # One that starts again may have lost its last writes.
+    # A server that restarts may have lost its last writes.
     assert [*kinds[:2], kinds[-1]] == ["init_always", "acquired", "released"]
     assert {"store_unreachable", "writes_lost", "store_reachable"} < set(kinds)
     for record in redis.logged(caplog):
@@ -751,7 +774,7 @@ def test_a_child_has_none(store: str) -> None:
             lambda: sequences.stats,
         ]
         failures = {failure(call) for call in calls}
-        # What the parent has, a child cannot have either; others it can.
+        # A child cannot open the sequences that its parent holds either, but it can open others.
         taken = failure(lambda: Sequences("forks", store=address))
         with Sequences("child", store=address) as others:
             number = others.next_id("alice")
@@ -768,6 +791,6 @@ def test_a_child_has_none(store: str) -> None:
         assert (number, name) == (at + 1, "forks")
         assert sequences.next_id("alice") == at + 2
     sequences.close()
-    # The end of a child gave nothing back, and lost nothing.
+    # When the children exited, they gave nothing back and lost nothing.
     with Sequences("forks", store=store) as again:
         assert again.next_id("alice") == 5

@@ -1,4 +1,4 @@
-"""State files: one node for all processes of a host."""
+"""State files: one node for all processes on a host."""
 
 import itertools
 import os
@@ -131,7 +131,7 @@ def test_a_node_has_a_file_or_none(tmp_path: Path) -> None:
 
 def test_a_cursor_far_ahead_must_be_reset(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    # It advances with every reading, because the first ID of a new file may have to wait for it.
+    # The clock advances on every reading, because a new file's first ID may have to wait for it.
     clock = itertools.count(3_471_292_800_000, 100).__next__
     ahead = Snowflake(node=608, state=state, clock=clock, max_wait_ms=60_000)
     ahead.next_id()
@@ -147,7 +147,7 @@ def test_a_cursor_far_ahead_must_be_reset(tmp_path: Path) -> None:
 
 def test_a_custom_clock_with_a_file_continues(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    # It advances with every reading, because the first ID of a new file may have to wait for it.
+    # The clock advances on every reading, because a new file's first ID may have to wait for it.
     clock = itertools.count(1_700_000_000_000, 100).__next__
     made = Snowflake(node=609, state=state, clock=clock, max_wait_ms=60_000)
     first = made.next_id()

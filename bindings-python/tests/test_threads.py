@@ -1,4 +1,4 @@
-"""Objects that threads share: with a GIL they take turns, without one they run at once."""
+"""Objects shared between threads, which take turns with a GIL and run in parallel without one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WIDEST = "timestamp:38|worker:1|sequence:25@1735689600000/1ms"
 
 
 def at_once(work: Callable[[int], Any], threads: int = THREADS) -> list[Any]:
-    """What each thread returns. All threads begin together."""
+    """Returns each thread's result. All threads start together."""
     begin = threading.Barrier(threads)
     returned: list[Any] = [None] * threads
     failures: list[BaseException] = []
@@ -54,7 +54,7 @@ def at_once(work: Callable[[int], Any], threads: int = THREADS) -> list[Any]:
 
 
 def check_unique(given: list[list[int]]) -> None:
-    """No number repeats, and they increase for each thread."""
+    """Checks that no number repeats, and that each thread's numbers increase."""
     assert all(a < b for mine in given for a, b in pairwise(mine))
     everything = [number for mine in given for number in mine]
     assert len(set(everything)) == len(everything)
@@ -62,7 +62,7 @@ def check_unique(given: list[list[int]]) -> None:
 
 @pytest.mark.skipif(HAS_GIL, reason="this Python has a GIL")
 def test_it_does_not_turn_the_gil_on(tmp_path: Path) -> None:
-    """Python would do that, with a warning, for a module that did not say that it needs none."""
+    """Python would, with a warning, if the module did not declare that it needs no GIL."""
     program = f"""
 import asyncio, sys
 from polyflake import Counter, IdGenerator, Layout, Sequences, Snowflake
@@ -79,7 +79,7 @@ assert not sys._is_gil_enabled()
 
 
 def test_no_class_can_be_borrowed() -> None:
-    """A class of PyO3 that is not frozen may raise where two threads call it at once."""
+    """A PyO3 class that is not frozen may raise an exception if two threads call it at once."""
     sources = (Path(__file__).parents[1] / "src").glob("*.rs")
     classes = [it for path in sources for it in re.findall(r"#\[pyclass.*", path.read_text())]
     assert len(classes) >= 13
@@ -113,7 +113,7 @@ def test_all_ways_to_take_ids(clock: str, objects: str) -> None:
 def test_one_iterator() -> None:
     ids = iter(Snowflake(layout=WIDEST, node=0))
     check_unique(at_once(lambda _: [next(ids) for _ in range(20_000)]))
-    # `zip` stops after its first argument, which loses no ID that another thread has.
+    # `zip` stops when its first argument is exhausted, so it drops no ID.
     check_unique(at_once(lambda _: [id for _, id in zip(range(20_000), ids, strict=False)]))
 
 
@@ -157,7 +157,7 @@ def test_close_while_others_take_ids() -> None:
 
 
 def test_snowflakes_of_one_node_are_made_at_once() -> None:
-    """They share the cursor that one of them has made."""
+    """Snowflakes created at the same time share the cursor that one of them created."""
     for node in range(50):
         layout = f"timestamp:38|worker:8|sequence:18@{1735689600000 + node}/1ms"
 
@@ -200,7 +200,7 @@ def test_one_layout() -> None:
 
 
 def test_counters_and_sequences_are_first_used_at_once(tmp_path: Path) -> None:
-    """Threads that use a counter first at the same time import and start its parts together."""
+    """Threads that start using counters at the same time all import the modules at once."""
     program = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
@@ -228,7 +228,7 @@ check_unique([of_alice for _, of_alice in given])
 
 
 def test_awaited_calls_of_several_event_loops(tmp_path: Path) -> None:
-    """Each answer goes to the call that waits for it. With a step of 1, all of them wait."""
+    """Each result goes to the call waiting for it. With a step of 1, every call waits."""
     store = f"sqlite://{tmp_path}/numbers.db"
     with (
         Counter("orders", store=store, step=1) as counter,
@@ -243,7 +243,7 @@ def test_awaited_calls_of_several_event_loops(tmp_path: Path) -> None:
         given = at_once(lambda number: asyncio.run(calls(number)))
     check_unique([numbers for numbers, _ in given])
     check_unique([of_key for _, of_key in given[:1]])
-    # Each thread counts under its own key.
+    # Each thread counts with its own key.
     assert all(of_key == list(range(1, 31)) for _, of_key in given)
 
 

@@ -1,4 +1,4 @@
-"""Every case of tests/vectors.json through the public API of the installed package.
+"""Every case in tests/vectors.json, through the installed package's public API.
 
 The file describes its own format under "about".
 """
@@ -25,7 +25,7 @@ VECTORS: dict[str, list[Any]] = json.loads(
     (Path(__file__).resolve().parents[2] / "tests" / "vectors.json").read_text(encoding="utf-8")
 )
 NUMBERS = {error["name"]: error["number"] for error in VECTORS["errors"]}
-# Every section that a test below runs, so that a new one in the file does not go unnoticed.
+# Every section that a test below runs, so that a new section in the file does not go unnoticed.
 SECTIONS = {"about"}
 
 
@@ -63,7 +63,7 @@ def raises(
 
 
 def utc(unix_ms: int) -> datetime | None:
-    """None past the end of Python's datetime."""
+    """None past the end of datetime's range."""
     try:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=unix_ms)
     except OverflowError:
@@ -77,7 +77,7 @@ def node_of(value: Any) -> int | dict[str, int] | None:
 
 
 def options_of(texts: Case) -> Case:
-    """The texts of options as Python values, or unchanged if there is no such value."""
+    """The options' strings as Python values, or unchanged if they are not valid values."""
     values: Case = {}
     for name, text in texts.items():
         if name == "node":
@@ -92,7 +92,7 @@ def options_of(texts: Case) -> Case:
 
 
 class HeldClock:
-    """Returns `value`; each reading after the first one of a step advances it, up to `until`."""
+    """Returns `value`; each reading after the first in a step advances it, up to `until`."""
 
     def __init__(self, value: int) -> None:
         self.value = self.until = value
@@ -256,7 +256,7 @@ def test_texts_refused(case: Case) -> None:
 
 
 def build(texts: Case) -> Snowflake:
-    """With a custom clock, unless the options name one, because built-in clocks share cursors."""
+    """Uses a custom clock unless the options name one, because built-in clocks share cursors."""
     options = options_of(texts)
     options.setdefault("clock", HeldClock(1656432460105))
     return Snowflake(**options)
@@ -265,7 +265,7 @@ def build(texts: Case) -> Snowflake:
 @cases("options")
 def test_options(case: Case) -> None:
     if "node_text" in case["options"]:
-        # Nodes are integers or mappings in Python; a text is a wrong type.
+        # In Python, nodes are integers or mappings; a string is the wrong type.
         with pytest.raises(TypeError):
             build(case["options"])
         return
@@ -277,7 +277,7 @@ def test_options(case: Case) -> None:
 @cases("options_refused")
 def test_options_refused(case: Case) -> None:
     if "node_text" in case["options"] or case.get("text_only"):
-        # A text for a number is a wrong type, and an unknown name is not a keyword argument.
+        # A string is the wrong type for a number, and an unknown name is not a keyword argument.
         with pytest.raises(TypeError):
             build(case["options"])
         return

@@ -1,4 +1,4 @@
-"""Waiting is bounded, lets other threads run, and reacts to Ctrl-C. No test asserts a time."""
+"""Waits are bounded, let other threads run, and respond to Ctrl-C. No test asserts a duration."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from polyflake import (
 T = 1_700_000_000_000
 LONGEST = 2**32 - 1
 
-# The time-out turns a wait that never ends into a failure.
+# Turns a wait that never ends into a failure.
 pytestmark = pytest.mark.timeout(300)
 
 CALLS: dict[str, Callable[[Snowflake], object]] = {
@@ -39,7 +39,7 @@ CALLS: dict[str, Callable[[Snowflake], object]] = {
 
 
 def used_up(clock: Callable[[], int], **options: Any) -> Snowflake:
-    """A Snowflake whose clock stays in a tick that has no IDs left."""
+    """A Snowflake whose clock stays within a tick that has no IDs left."""
     ids = Snowflake(node=1, clock=clock, sequence_start="zero", **options)
     ids.next_ids(4096)
     return ids
@@ -62,7 +62,7 @@ def test_a_clock_that_stops_ends_in_exhaustion(call: str, options: dict[str, int
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("step_ms", [1, 50, 10**9])
 def test_a_clock_that_goes_back_forever_does_not_hang(call: str, step_ms: int) -> None:
-    """Whatever the bound on steps back: it gives the last tick's IDs, and then no more."""
+    """No matter how far it may step back, calls use up the last tick's IDs and then fail."""
     falling = itertools.count(T, -step_ms).__next__
     ids = Snowflake(node=1, clock=falling, max_backward_ms=LONGEST, max_wait_ms=120)
     issued = [ids.next_id()]
@@ -98,7 +98,7 @@ def test_try_next_id_does_not_wait() -> None:
 
 
 def test_a_batch_continues_as_long_as_it_makes_progress() -> None:
-    """It may take longer than max_wait_ms as a whole, which is the bound between two runs."""
+    """A batch may take longer than max_wait_ms, which limits the time without any progress."""
     slow = (T + reading // 5 for reading in itertools.count()).__next__
     layout = "timestamp:41|worker:10|sequence:4@1288834974657/1ms"
     ids = Snowflake(layout=layout, node=1, clock=slow, max_wait_ms=1000)
@@ -139,7 +139,7 @@ def test_a_clock_that_ends_the_wait(call: str, error: type[BaseException]) -> No
 def test_another_thread_runs_while_one_waits(call: str) -> None:
     """The clock is C code, so only the wait itself can release the GIL.
 
-    Otherwise nothing advances the clock, and the call ends in an exception.
+    Otherwise, nothing advances the clock, and the call raises an exception.
     """
     now = [T]
     clock: Callable[[], Any] = partial(getitem, now, 0)
@@ -221,7 +221,7 @@ def test_ctrl_c_ends_a_wait(call: str, clock: str) -> None:
             assert child.stdout is not None
             assert child.stdout.readline() == "waiting\n"
             child.send_signal(signal.SIGINT)
-            # The wait would otherwise last for a minute, and end in another error.
+            # Otherwise, the wait would last for a minute and end with a different error.
             output, errors = child.communicate()
         finally:
             child.kill()

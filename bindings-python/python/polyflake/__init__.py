@@ -91,7 +91,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # A Protocol needs `typing`, whose import takes longer than the rest of the package.
+    # A Protocol needs `typing`, which takes longer to import than the rest of the package.
     if name == "IdGenerator":
         from polyflake._generator import IdGenerator
 

@@ -1,4 +1,4 @@
-"""Awaits the calls of counters and sequences that wait for a store, in asyncio."""
+"""Awaits counter and sequence calls that wait for a store, in asyncio."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,7 +14,7 @@ class _Waiter(Protocol):
     def end(self) -> None: ...
 
 
-#: Returns the next ticket, with its call's result or exception, or None if the thread must end.
+#: Returns the next ticket and its call's result or exception, or None if the thread must exit.
 _Take: TypeAlias = Callable[[], tuple[int, Any, BaseException | None] | None]
 
 _tickets = count(1)
@@ -28,7 +28,7 @@ async def given(
         try:
             return now(*arguments)
         except PolyflakeError:
-            pass  # Either waiting helps, or `later` raises the reason.
+            pass  # Either waiting helps, or `later` raises an exception that says why not.
     future = asyncio.get_running_loop().create_future()
     ticket = next(_tickets)
     _waiting[ticket] = future
@@ -43,7 +43,7 @@ async def given(
 
 
 def start(take: _Take) -> None:
-    """Start the thread that passes results to event loops. The native half waits for it at exit."""
+    """Start the thread that passes results to event loops. The native half waits for it on exit."""
     Thread(target=_tell, args=(take,), name="polyflake-awaited", daemon=True).start()
 
 
@@ -51,7 +51,7 @@ def _tell(take: _Take) -> None:
     while (told := take()) is not None:
         ticket, value, error = told
         if (future := _waiting.get(ticket)) is not None:
-            # If the loop is closed, nobody waits for the result.
+            # If the loop is closed, nobody is waiting for the result.
             with suppress(RuntimeError):
                 future.get_loop().call_soon_threadsafe(_settle, future, value, error)
 

@@ -2,16 +2,16 @@
 
 
 class PolyflakeError(Exception):
-    """Any error of Polyflake. The message says what is wrong and what would be valid."""
+    """Any error from Polyflake. The message says what is wrong and what would be valid."""
 
-    #: The permanent number of the error, the same in every language.
+    #: The error's permanent number, the same in every language.
     code = 0
-    #: The permanent name of the error, the same in every language.
+    #: The error's permanent name, the same in every language.
     name = ""
 
 
 class InvalidLayoutError(PolyflakeError, ValueError):
-    """The layout cannot work."""
+    """The layout is invalid."""
 
     code = 1
     name = "invalid_layout"
@@ -60,14 +60,14 @@ class ClockMovedBackwardsError(PolyflakeError, RuntimeError):
 
     def __init__(self, message: str, behind_ms: int = 0, retry_after_ms: int = 0) -> None:
         super().__init__(message)
-        #: The number of ms that the clock is behind the last ID.
+        #: How many ms the clock is behind the last ID, less max_ahead_ms.
         self.behind_ms = behind_ms
         #: The number of ms that the clock must advance before the next ID.
         self.retry_after_ms = retry_after_ms
 
 
 class SequenceExhaustedError(PolyflakeError, RuntimeError):
-    """No ID became available within the time that the call may wait."""
+    """No ID became available within the time the call was allowed to wait."""
 
     code = 8
     name = "sequence_exhausted"
@@ -86,7 +86,7 @@ class ForkedError(PolyflakeError, RuntimeError):
 
 
 class ClockFailedError(PolyflakeError, RuntimeError):
-    """The custom clock raised (see ``__cause__``), or did not return Unix ms."""
+    """The custom clock raised an exception (see ``__cause__``), or did not return Unix ms."""
 
     code = 10
     name = "clock_failed"
@@ -100,33 +100,33 @@ class StateFileError(PolyflakeError, OSError):
 
 
 class LeaseUnavailableError(PolyflakeError, OSError):
-    """No node is free, another process has the Sequences, or the store cannot be reached."""
+    """No node is free, another process holds the Sequences, or the store cannot be reached."""
 
     code = 12
     name = "lease_unavailable"
 
 
 class LeaseLostError(PolyflakeError, RuntimeError):
-    """The lease ran out. No IDs are issued until the store renews it or leases another node."""
+    """The lease expired. No IDs are issued until the store renews it or leases another node."""
 
     code = 13
     name = "lease_lost"
 
     def __init__(self, message: str, retry_after_ms: int = 0) -> None:
         super().__init__(message)
-        #: The number of ms until the store is asked again.
+        #: The number of ms until the store is queried again.
         self.retry_after_ms = retry_after_ms
 
 
 class ClosedError(PolyflakeError, RuntimeError):
-    """The Snowflake, Counter or Sequences were closed."""
+    """The Snowflake, Counter or Sequences object was closed."""
 
     code = 14
     name = "closed"
 
 
 class CounterUnavailableError(PolyflakeError, OSError):
-    """No number is available: the store did not hand one out, or the numbers have run out."""
+    """No number is available: the store did not hand one out, or there are none left."""
 
     code = 15
     name = "counter_unavailable"
@@ -139,11 +139,11 @@ class InternalError(PolyflakeError, RuntimeError):
     name = "internal"
 
 
-#: The exception for each code, for the native half of the package.
+#: Maps each code to its exception, for the native half of the package.
 BY_CODE: dict[int, type[PolyflakeError]] = {
     error.code: error for error in PolyflakeError.__subclasses__()
 }
 
-# Tracebacks name the module from which programs import it.
+# Tracebacks then name the module that programs import the exceptions from.
 for _error in (PolyflakeError, *BY_CODE.values()):
     _error.__module__ = "polyflake"

@@ -1,7 +1,7 @@
-"""Imports modules when they are first needed, but not while the process forks.
+"""Imports modules when they are first needed, but not while the process is forking.
 
 A fork copies the lock of a module that another thread is importing, and the child would wait for
-that lock forever. A fork therefore waits until the import has finished.
+that lock forever. So a fork waits until the import has finished.
 """
 
 import os
@@ -12,7 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-#: The wait is limited, because a signal handler that forks during an import would wait for itself.
+#: The wait is limited, because a signal handler that forks during an import would be waiting for
+#: itself.
 _LONGEST_S = 2.0
 
 _loading = allocate_lock()

@@ -1,4 +1,4 @@
-"""Logs the events of leases, counters and sequences to the logger ``polyflake``."""
+"""Logs events from leases, counters and sequences to the logger ``polyflake``."""
 
 import sys
 from threading import Thread
@@ -17,10 +17,10 @@ _WARNING = 30  # as in logging
 
 
 def start(take: "_Take") -> None:
-    """Log in a thread that ends when there is nothing left.
+    """Log in a thread that exits when there is nothing left to log.
 
-    The thread comes from ``threading``, because logging would remember any other thread forever. A
-    program that exits does not wait for the thread, but the native half does, for a while.
+    The thread comes from ``threading``, because logging would remember any other thread forever. An
+    exiting program does not wait for the thread, but the native half does, for a while.
     """
     Thread(target=log, args=(take,), name="polyflake-log", daemon=True).start()
 
@@ -28,7 +28,7 @@ def start(take: "_Take") -> None:
 def log(take: "_Take") -> None:
     while (event := take()) is not None:
         level, message, kind, node, store = event
-        # Without handlers, only warnings are shown, and importing logging takes 1.5 MB.
+        # Without handlers, only warnings are shown, and importing logging takes 1.5 MB of memory.
         if level < _WARNING and "logging" not in sys.modules:
             continue
         try:
