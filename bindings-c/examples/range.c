@@ -1,4 +1,4 @@
-/* Builds the query for the rows of one hour from their primary key, without a time column. */
+/* Builds a query that finds one hour's rows by their primary key, without a time column. */
 #include <inttypes.h>
 #include <polyflake.h>
 #include <stdio.h>

@@ -48,7 +48,7 @@ func polyflakeReadGoClock(handle C.uintptr_t, unixMs *C.int64_t) (failure C.uint
 // unixTime converts a time to Unix ms, rounded down, and the remaining nanoseconds.
 func unixTime(t time.Time) (ms int64, nanoseconds uint32, err error) {
 	ms = t.UnixMilli()
-	if time.UnixMilli(ms).Unix() != t.Unix() { // it wrapped
+	if time.UnixMilli(ms).Unix() != t.Unix() { // it overflowed
 		return 0, 0, newError(ErrTimeOutOfRange, ErrTimeOutOfRange.words()+": "+t.String())
 	}
 	return ms, uint32(t.Nanosecond() % int(time.Millisecond)), nil

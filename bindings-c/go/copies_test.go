@@ -25,7 +25,7 @@ func TestAnotherCopyOfTheLibraryIsWarnedOf(t *testing.T) {
 	if runtime.GOOS != "linux" || err != nil || library == nil {
 		t.Skip("the library is not a file that can be copied here")
 	}
-	// Under another name, or the loader would take it for the library itself.
+	// Under a different name, or the loader would mistake it for the library itself.
 	copied := filepath.Join(t.TempDir(), "libpolyfl0ke.so.0")
 	content := bytes.ReplaceAll(must(os.ReadFile(string(library))), []byte("libpolyflake.so.0"), []byte("libpolyfl0ke.so.0"))
 	if err := os.WriteFile(copied, content, 0o755); err != nil {

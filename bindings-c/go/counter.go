@@ -31,14 +31,14 @@ import (
 	"unsafe"
 )
 
-// Counter issues numbers that count up, each of them once: 1, 2, 3 and so on, for order numbers or as a table's keys. A
+// Counter issues numbers that count up, each only once: 1, 2, 3 and so on, for order numbers or as a table's keys. A
 // store hands them out in segments, so that most numbers need no round trip. Get a Counter from [OpenCounter]. Any
 // number of goroutines may use it at the same time.
 //
 // No number is issued twice, by any process, as long as the store does not lose a write it has acknowledged. With one
-// store, each number is greater than every number that this process got before the call began. If a process
-// ends without [Counter.Close], the numbers it had fetched but not returned are skipped: at most two segments, and the
-// numbers of its calls in progress.
+// store, each number is greater than every number this process received before the call began. If a process exits
+// without calling [Counter.Close], the numbers it had fetched but not returned are skipped: at most two segments, plus
+// the numbers taken by calls in progress.
 //
 // Goroutines that wait for the store wait in Go, and hold only a few threads between them.
 //
@@ -49,7 +49,7 @@ type Counter struct {
 	name string
 }
 
-// cCounter owns the C object, like cSnowflake.
+// cCounter owns the C object, as cSnowflake does.
 type cCounter struct {
 	pointer *C.polyflake_counter
 	address C.uintptr_t // the same address: see shim.h
@@ -62,8 +62,8 @@ type cCounter struct {
 // CounterOption is an option of [OpenCounter]. A later value replaces an earlier one, except for [CounterStore].
 type CounterOption func(*storeSettings) error
 
-// OpenCounter opens the counter with a name of 1 to 100 characters. It creates the counter if the store does not have
-// it, and waits for at most [CounterMaxWait] until the counter can issue a number.
+// OpenCounter opens the counter with the given name, which must have 1 to 100 characters. It creates the counter if the
+// store does not have it, and waits for at most [CounterMaxWait] until the counter can issue a number.
 //
 //	orders, err := polyflake.OpenCounter("orders", polyflake.CounterStore("postgres://host/shop"))
 //	number, err := orders.NextID()
@@ -71,7 +71,7 @@ type CounterOption func(*storeSettings) error
 // Counters in one process with the same stores and name share the numbers in hand. Events are logged: see [LogLeases].
 //
 // It returns [ErrInvalidOption] if an option is invalid, if no store is given, if the stores differ in order or number
-// from those that the counter began with, or if this process already uses the counter with another start or step. It
+// from those the counter started with, or if this process already uses the counter with a different start or step. It
 // returns [ErrCounterUnavailable] if the store cannot be reached or refuses to hand out numbers.
 func OpenCounter(name string, options ...CounterOption) (*Counter, error) {
 	s := storeSettings{C.polyflake_options_new(), defaultMaxWait}
@@ -103,9 +103,9 @@ func OpenCounterContext(ctx context.Context, name string, options ...CounterOpti
 	return openContext(ctx, func() (*Counter, error) { return OpenCounter(name, options...) })
 }
 
-// CounterSet sets an option by its name, from text, for values from a configuration. Names and values are the same in
-// every language. The names are store, start, step and max_wait_ms. [OpenCounter] returns [ErrInvalidOption] for any
-// other name.
+// CounterSet sets an option by name to a string, such as a value from a configuration file. Names and values are the
+// same in every language. The names are store, start, step and max_wait_ms. [OpenCounter] returns [ErrInvalidOption]
+// for any other name.
 func CounterSet(name, value string) CounterOption {
 	return func(s *storeSettings) error {
 		return s.set(name, value)
@@ -113,7 +113,7 @@ func CounterSet(name, value string) CounterOption {
 }
 
 // CounterStore adds the addresses of stores, such as "redis://host/0". At least one store is required. Several stores
-// share the numbers out: calls go to each store in turn, and to the others while one is down, so numbers are unique,
+// divide up the numbers: calls go to each store in turn, and to the others while one is down, so numbers are unique,
 // but not ordered. Every process must name the stores in the same order.
 func CounterStore(addresses ...string) CounterOption {
 	return func(s *storeSettings) error {
@@ -133,21 +133,22 @@ func CounterStart(number ID) CounterOption {
 
 // CounterStep sets how many numbers a segment has: 1 to 1,000,000,000. With 1, the store is asked for each number, and
 // numbers increase across all processes. By default, the first segment has 100 numbers. Each later one is sized to last
-// ten minutes at the present rate, with at most twice as many numbers as the one before and at most 1,000,000.
+// ten minutes at the current rate, with at most twice as many numbers as the one before and at most 1,000,000.
 // CounterSet("step", "auto") means the same.
 func CounterStep(numbers uint64) CounterOption {
 	return CounterSet("step", strconv.FormatUint(numbers, 10))
 }
 
-// CounterMaxWait (max_wait_ms) sets the longest a call waits for the store. Whole milliseconds; the default is 10 s.
+// CounterMaxWait (max_wait_ms) sets the longest time that a call waits for the store. The value must be a whole number
+// of milliseconds; the default is 10 s.
 func CounterMaxWait(d time.Duration) CounterOption {
 	return CounterSet("max_wait_ms", milliseconds(d))
 }
 
 // NextID returns the next number. If no number is in hand, it waits for the store, for at most [CounterMaxWait].
 //
-// It returns [ErrCounterUnavailable] if the store hands out no number within that time, and at once if waiting does not
-// help: the store refuses, the counter was removed, or it has reached 2^63-1. It returns [ErrClosed] after
+// It returns [ErrCounterUnavailable] if the store hands out no number within that time, and at once if waiting would
+// not help: the store refuses, the counter was removed, or it has reached 2^63-1. It returns [ErrClosed] after
 // [Counter.Close].
 func (c *Counter) NextID() (ID, error) {
 	return c.next(context.Background())
@@ -155,7 +156,7 @@ func (c *Counter) NextID() (ID, error) {
 
 // NextIDContext is like [Counter.NextID], but stops waiting and returns the context's error when the context is done.
 // If the context is done before the call, it takes no number, even if one is in hand. A number that was taken for the
-// call before its context ended is lost, never repeated.
+// call before its context was done is lost, never repeated.
 func (c *Counter) NextIDContext(ctx context.Context) (ID, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -181,8 +182,8 @@ func (c *Counter) next(ctx context.Context) (ID, error) {
 }
 
 // TryNextID returns the next number without waiting for the store. It returns [ErrCounterUnavailable] if no number is
-// in hand; meanwhile, the library asks the store for more. With a step of 1, this always happens. It returns
-// [ErrClosed] after [Counter.Close].
+// in hand; the library then asks the store for more in the background. With a step of 1, this always happens. It
+// returns [ErrClosed] after [Counter.Close].
 func (c *Counter) TryNextID() (ID, error) {
 	open := c.open.Load()
 	if open == nil {
@@ -196,11 +197,11 @@ func (c *Counter) TryNextID() (ID, error) {
 	return ID(result.id), nil
 }
 
-// NextIDs returns n numbers, much faster than n calls of [Counter.NextID]. With one store, they increase. There may be
+// NextIDs returns n numbers, much faster than n calls to [Counter.NextID]. With one store, they increase. There may be
 // gaps between them; for numbers without gaps, see [Counter.NextBlock]. After an error, the numbers that the call had
 // already taken are lost, never repeated.
 //
-// It returns the errors of NextID, and [ErrInvalidOption] unless n is 1 to [MaxBatch].
+// It returns the same errors as NextID, or [ErrInvalidOption] unless n is between 1 and [MaxBatch].
 func (c *Counter) NextIDs(n int) ([]ID, error) {
 	return c.NextIDsContext(context.Background(), n)
 }
@@ -240,14 +241,14 @@ func (c *Counter) FillContext(ctx context.Context, numbers []ID) error {
 // NextBlock returns the first of n consecutive numbers; the last is first+n-1. If fewer than n numbers are left in
 // hand, they are skipped, and the store is asked for more.
 //
-// It returns the errors of [Counter.NextID], and [ErrInvalidOption] unless n is 1 to [MaxBatch], or if the counter has
-// several stores, whose numbers are not consecutive.
+// It returns the same errors as [Counter.NextID], or [ErrInvalidOption] unless n is between 1 and [MaxBatch], or if the
+// counter has several stores, whose numbers are not consecutive.
 func (c *Counter) NextBlock(n int) (first ID, err error) {
 	return c.NextBlockContext(context.Background(), n)
 }
 
 // NextBlockContext is like [Counter.NextBlock], but stops waiting when the context is done, as [Counter.NextIDContext]
-// does. The numbers of a call whose context ended are lost, never repeated.
+// does. Numbers taken for a call whose context is done are lost, never repeated, even if they are taken afterwards.
 func (c *Counter) NextBlockContext(ctx context.Context, n int) (first ID, err error) {
 	if open := c.open.Load(); open != nil && ctx.Done() == nil && open.store.enter() {
 		defer open.store.leave()
@@ -269,7 +270,8 @@ func (c *cCounter) nextBlock(n int) (ID, error) {
 	return ID(number), err
 }
 
-// All returns an endless iterator over numbers from [Counter.NextID]. It ends after an error; to continue, range again.
+// All returns an endless iterator over numbers from [Counter.NextID]. It stops after an error; to continue, range over
+// it again.
 func (c *Counter) All() iter.Seq2[ID, error] {
 	return func(yield func(ID, error) bool) {
 		for {
@@ -286,7 +288,7 @@ func (c *Counter) Name() string {
 	return c.name
 }
 
-// Peek returns the highest number that the store has handed out, in segments, to any process, or 0 before the first
+// Peek returns the highest number in any segment that the store has handed out, to any process, or 0 before the first
 // segment. It queries the store.
 //
 // It returns [ErrCounterUnavailable] if the store cannot be reached within [CounterMaxWait] or has no such counter, or
@@ -301,9 +303,9 @@ func (c *Counter) Peek() (ID, error) {
 }
 
 // Raise moves the counter above number: from then on, the store hands out only greater numbers. This process gives up
-// its numbers in hand; other processes use theirs up. Raise changes nothing if the counter is already higher.
+// its numbers in hand; other processes first use up theirs. Raise changes nothing if the counter is already higher.
 //
-// It returns the errors of [Counter.Peek], and [ErrInvalidOption] unless the number is 1 to 2^63-1.
+// It returns the same errors as [Counter.Peek], or [ErrInvalidOption] unless the number is between 1 and 2^63-1.
 func (c *Counter) Raise(number ID) error {
 	_, err := askStore(context.Background(), c, func(open *cCounter) (struct{}, error) {
 		detail := newDetail()
@@ -312,11 +314,11 @@ func (c *Counter) Raise(number ID) error {
 	return err
 }
 
-// Remove deletes the counter from the store, and returns whether it existed. A process that opens the counter later
-// starts again at the first number, so numbers repeat. From then on, this process's Counters with that name issue no
-// numbers.
+// Remove deletes the counter from the store, and reports whether it existed. From then on, this process's Counters with
+// that name issue no numbers. A process that opens the counter later starts again at the first number, so numbers
+// repeat.
 //
-// It returns the errors of [Counter.Peek].
+// It returns the same errors as [Counter.Peek].
 func (c *Counter) Remove() (existed bool, err error) {
 	return askStore(context.Background(), c, func(open *cCounter) (bool, error) {
 		var answer C.int
@@ -326,19 +328,19 @@ func (c *Counter) Remove() (existed bool, err error) {
 	})
 }
 
-// CounterStats holds statistics for monitoring, for the whole process, since the first Counter with that name was
-// opened. Get them from [Counter.Stats].
+// CounterStats holds statistics for monitoring. They cover the whole process since it first opened a Counter with this
+// name. Get them from [Counter.Stats].
 type CounterStats struct {
 	// InHand is how many numbers are in hand.
 	InHand uint64
-	// Step is how many numbers the next segment has.
+	// Step is how many numbers the next segment will have.
 	Step uint64
-	// Segments is how often the store handed out numbers.
+	// Segments is how many times the store has handed out numbers.
 	Segments uint64
 	// Skipped is how many numbers were skipped to keep blocks consecutive and numbers increasing.
 	Skipped uint64
-	// Waits is how often a call found no number in hand and waited or failed. Calls that share a request to the store
-	// count once.
+	// Waits is how many times a call found no number in hand and waited or failed. Calls that share a request to the
+	// store are counted once.
 	Waits uint64
 }
 
@@ -356,8 +358,8 @@ func (c *Counter) Stats() (CounterStats, error) {
 }
 
 // Close closes the Counter. From then on, calls return [ErrClosed], even those that are waiting. Closing the last
-// Counter with a name in this process returns the rest of its last segment to the store, waiting for at most 5 s. The
-// garbage collector frees the memory, even if the Counter is never closed. Close never fails. Closing again does
+// Counter with a given name in this process returns the rest of its last segment to the store, waiting for at most 5 s.
+// The garbage collector frees the memory, even if the Counter is never closed. Close never fails. Closing again does
 // nothing.
 func (c *Counter) Close() error {
 	if open := c.open.Swap(nil); open != nil {
@@ -377,7 +379,7 @@ func (c *cCounter) counts() (C.polyflake_counter_counts, error) {
 	return read, err
 }
 
-// askStore makes a C call that queries the store itself.
+// askStore makes a C call that queries the store without going through the queue.
 func askStore[T any](ctx context.Context, c *Counter, call func(*cCounter) (T, error)) (answer T, err error) {
 	if err := ctx.Err(); err != nil {
 		return answer, err
@@ -394,7 +396,7 @@ func askStore[T any](ctx context.Context, c *Counter, call func(*cCounter) (T, e
 	})
 }
 
-// whyLate returns the reason that a call has waited in vain for its turn to query the store.
+// whyLate returns the error for a call that has waited in vain for its turn to query the store.
 func (c *cCounter) whyLate() error {
 	// With numbers in hand, the library would return a number instead of an error.
 	if read, err := c.counts(); err == nil && read.in_hand == 0 {

@@ -39,7 +39,7 @@ func counterStore(t *testing.T) (address string, stop, start func()) {
 		}
 	}
 	start = func() {
-		// By default, a write that was acknowledged may not be in the file yet when the server is killed.
+		// By default, an acknowledged write may not be in the file yet when the server is killed.
 		process = exec.Command(command, "--port", port, "--bind", "127.0.0.1", "--dir", folder, "--save", "",
 			"--appendonly", "yes", "--appendfsync", "always", "--daemonize", "no")
 		must(0, process.Start())
@@ -66,7 +66,7 @@ func opened(t *testing.T, name, address string, options ...polyflake.CounterOpti
 	return counter
 }
 
-// TestCounterChild is not a test by itself: another one runs it as a process, which closes nothing.
+// TestCounterChild is not a test on its own: another test runs it in a child process, which closes nothing.
 func TestCounterChild(t *testing.T) {
 	if address, isChild := os.LookupEnv("POLYFLAKE_TEST_COUNTER"); isChild {
 		counter := must(polyflake.OpenCounter("orders", polyflake.CounterStore(address)))
@@ -137,7 +137,7 @@ func TestCounterGoesOnAfterClose(t *testing.T) {
 	var last polyflake.ID
 	for range 5 {
 		counter := opened(t, "reopened", address, polyflake.CounterStep(50))
-		// The last segment is given back, and the one before it may have been fetched already.
+		// Only the unused part of the last segment is returned, and another may have been fetched before it.
 		if number := must(counter.NextID()); number <= last || number > last+50 {
 			t.Error(number, last)
 		}
@@ -350,7 +350,7 @@ func TestCloseEndsAWaitForTheStore(t *testing.T) {
 	}
 }
 
-// ownIDs is a generator of a program's own.
+// ownIDs is a custom generator.
 type ownIDs struct{ last polyflake.ID }
 
 func (f *ownIDs) NextID() (polyflake.ID, error) {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Every exported name has a comment: constants, variables, functions, types with their fields and methods. The comment of a
-// function or a type begins with its name.
+// Every exported name has a comment: constants, variables, functions, and types with their fields and methods. The
+// comment on a function or a type begins with its name.
 func TestExportedNamesHaveComments(t *testing.T) {
 	paths, err := filepath.Glob("*.go")
 	if err != nil {
@@ -60,7 +60,7 @@ func TestExportedNamesHaveComments(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Without the methods of types that are not exported.
+		// Drops the methods of unexported types.
 		ast.FileExports(file)
 		for _, declaration := range file.Decls {
 			switch declaration := declaration.(type) {
@@ -69,7 +69,7 @@ func TestExportedNamesHaveComments(t *testing.T) {
 			case *ast.GenDecl:
 				ofOne := declaration.Doc
 				if declaration.Lparen.IsValid() {
-					ofOne = nil // it is the group's
+					ofOne = nil // the comment belongs to the group
 				}
 				for _, spec := range declaration.Specs {
 					switch spec := spec.(type) {

@@ -31,9 +31,9 @@ const (
 	// ErrTimeOutOfRange means that a time is before the layout's epoch or past its end.
 	ErrTimeOutOfRange Code = C.POLYFLAKE_TIME_OUT_OF_RANGE
 	// ErrClockMovedBackwards means that the clock has stepped back by more than [MaxBackward] allows. Nothing was
-	// issued. The Snowflake recovers by itself once the clock has caught up.
+	// issued. The Snowflake recovers on its own once the clock has caught up.
 	ErrClockMovedBackwards Code = C.POLYFLAKE_CLOCK_MOVED_BACKWARDS
-	// ErrSequenceExhausted means that no ID became available within the time that the call may wait.
+	// ErrSequenceExhausted means that no ID became available within the time the call may wait.
 	ErrSequenceExhausted Code = C.POLYFLAKE_SEQUENCE_EXHAUSTED
 	// ErrForked means that a parent process created the Snowflake or the Sequences.
 	ErrForked Code = C.POLYFLAKE_FORKED
@@ -42,19 +42,19 @@ const (
 	// ErrStateFile means that a state file cannot be opened, created or synced, is damaged, belongs to another layout
 	// or node, was renamed, deleted or replaced, or is far ahead of the clock; see [State].
 	ErrStateFile Code = C.POLYFLAKE_STATE_FILE
-	// ErrLeaseUnavailable means that no node is free to be leased, that another process has the [Sequences], or that
-	// the store cannot be reached. The message says which.
+	// ErrLeaseUnavailable means that no node is free to lease, that another process holds the lease of the [Sequences],
+	// or that the store cannot be reached. The message says which.
 	ErrLeaseUnavailable Code = C.POLYFLAKE_LEASE_UNAVAILABLE
-	// ErrLeaseLost means that the lease has expired and the store has not renewed it in the time that the call may
-	// wait. The Snowflake or the [Sequences] recover by themselves once the store renews the lease or, for a Snowflake,
-	// assigns another node.
+	// ErrLeaseLost means that the lease has expired and the store has not renewed it in the time the call may wait. The
+	// Snowflake or the [Sequences] recover on their own once the store renews the lease or, for a Snowflake, assigns
+	// another node.
 	ErrLeaseLost Code = C.POLYFLAKE_LEASE_LOST
 	// ErrClosed means that the Snowflake, Counter or Sequences was closed, before the call or while it waited.
 	ErrClosed Code = C.POLYFLAKE_CLOSED
-	// ErrCounterUnavailable means that a counter or a section of [Sequences] has no number: the store refuses, handed
-	// out none in the time that the call may wait, or the numbers have reached their end.
+	// ErrCounterUnavailable means that a counter or a section of [Sequences] has no number: the store refuses, it
+	// handed out none in the time the call may wait, or the numbers have run out.
 	ErrCounterUnavailable Code = C.POLYFLAKE_COUNTER_UNAVAILABLE
-	// ErrInternal means a bug in Polyflake; it is never the caller's fault.
+	// ErrInternal means that a bug in Polyflake was detected; it is never the caller's fault.
 	ErrInternal Code = C.POLYFLAKE_INTERNAL
 )
 
@@ -72,8 +72,8 @@ func (c Code) words() string {
 	return c.Name() + ": " + C.GoString(C.polyflake_status_message(C.polyflake_status(c)))
 }
 
-// Error is the type of every error with a [Code], for [errors.As]. Only a value of the wrong type, in [ID.Scan] and the
-// JSON methods, is reported as an ordinary error.
+// Error is the type of every error with a [Code], for [errors.As]. Only values of the wrong type, in [ID.Scan] and the
+// JSON methods, are reported as ordinary errors.
 type Error struct {
 	// Code identifies the error.
 	Code Code
@@ -81,12 +81,13 @@ type Error struct {
 	Name string
 	// Message says what is wrong and what would be valid. It begins with the name.
 	Message string
-	// BehindMs is how many ms the clock is behind the last ID, for [ErrClockMovedBackwards]; otherwise 0.
+	// BehindMs is how many ms the clock is behind the last ID, less [MaxAhead], for [ErrClockMovedBackwards]; otherwise
+	// 0.
 	BehindMs uint64
 	// RetryAfterMs is how many ms the clock must advance before the next ID, for [ErrClockMovedBackwards] and
 	// [ErrSequenceExhausted]; how many ms remain until the store is queried again, for [ErrLeaseLost]; otherwise 0.
 	RetryAfterMs uint64
-	// Err is the error of the custom clock, for [ErrClockFailed]; otherwise nil.
+	// Err is the error that the custom clock returned, for [ErrClockFailed]; otherwise nil.
 	Err error
 }
 
@@ -109,12 +110,12 @@ func (e *Error) Unwrap() error {
 	return e.Err
 }
 
-// Behind returns BehindMs as a duration, capped at the longest one (292 years).
+// Behind returns BehindMs as a duration, capped at the longest possible (292 years).
 func (e *Error) Behind() time.Duration {
 	return duration(e.BehindMs)
 }
 
-// RetryAfter returns RetryAfterMs as a duration, capped at the longest one (292 years).
+// RetryAfter returns RetryAfterMs as a duration, capped at the longest possible (292 years).
 func (e *Error) RetryAfter() time.Duration {
 	return duration(e.RetryAfterMs)
 }

@@ -134,7 +134,7 @@ func ExampleSnowflake_TryNextID() {
 	// Output: sequence_exhausted 1ms
 }
 
-// Without output, since it needs a store.
+// This example needs a store, so its output is not checked.
 func ExampleOpenCounter() {
 	orders, err := polyflake.OpenCounter("orders", polyflake.CounterStore("redis://host/0"))
 	if err != nil {
@@ -149,11 +149,11 @@ func ExampleOpenCounter() {
 	}
 }
 
-// Without output, since it needs a store.
+// This example needs a store, so its output is not checked.
 func ExampleOpenSequences() {
 	inbox, err := polyflake.OpenSequences[string]("inbox", polyflake.SequencesStore("postgres://host/chat"))
 	if err != nil {
-		log.Fatal(err) // ErrLeaseUnavailable: another process has them, which the message names
+		log.Fatal(err) // ErrLeaseUnavailable: another process, named in the message, is using them
 	}
 	defer inbox.Close()
 	number, err := inbox.NextID("alice") // 1, 2, 3 and so on, for each key
@@ -200,7 +200,7 @@ func ExampleLayout_MinID() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// All IDs of a day.
+	// All IDs from one day.
 	day := time.Date(2022, 6, 28, 0, 0, 0, 0, time.UTC)
 	from, err := layout.MinID(day)
 	if err != nil {
@@ -235,7 +235,7 @@ func ExampleID_Format() {
 }
 
 func ExamplePublicIDs() {
-	// An example's key. Read yours from a file or a secret store.
+	// An example key. Read yours from a file or a secret store.
 	orders, err := polyflake.NewPublicIDs([]string{"pfk_10kvEGTqNtUTXFUlMnM4wIa"}, "order")
 	if err != nil {
 		log.Fatal(err)
@@ -248,7 +248,7 @@ func ExamplePublicIDs() {
 	// 1541815603606036480 <nil>
 }
 
-// In a program, made once of keys that were read from a file or a secret store.
+// A program would create this once, with keys read from a file or a secret store.
 var orders = func() *polyflake.PublicIDs {
 	ids, err := polyflake.NewPublicIDs([]string{"pfk_10kvEGTqNtUTXFUlMnM4wIa"}, "order")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/polyflake/polyflake/bindings-c/go/internal/counter"
 )
 
-// LayoutsHeld counts the entries of the table of layouts.
+// LayoutsHeld returns the number of entries in the table of layouts.
 func LayoutsHeld() (n int) {
 	layouts.Range(func(any, any) bool {
 		n++
@@ -16,19 +16,20 @@ func LayoutsHeld() (n int) {
 	return n
 }
 
-// TakesIDsInGo tells whether a Snowflake takes IDs without a call of C.
+// TakesIDsInGo reports whether a Snowflake takes IDs without a C call.
 func TakesIDsInGo(s *Snowflake) bool {
 	return s.open.Load().tick.cursor != nil
 }
 
-// NextInTick returns the ID that a Snowflake takes in Go after last, at a time, or 0. On its own words, so it need not be
-// a Snowflake that takes IDs in Go.
+// NextInTick returns the ID that a Snowflake would take in Go after last, at a given time, or 0. It uses a cursor and a
+// limit made for this call, so the Snowflake itself need not take IDs in Go.
 func NextInTick(s *Snowflake, last ID, nowMs int64, isClosed bool) ID {
 	t := tickAfter(s, last, isClosed)
 	return t.nextAt(uint64(nowMs))
 }
 
-// NextByCounter is like NextInTick, but the time was read that many counts ago, and is valid for a window of counts.
+// NextByCounter is like NextInTick, but takes the time from a clock reading that is ago counts old and stays valid for
+// window counts.
 func NextByCounter(s *Snowflake, last ID, nowMs int64, ago, window uint64) ID {
 	t := tickAfter(s, last, false)
 	start, kept := counter.Now()-ago, uint64(nowMs)<<20|window
@@ -72,7 +73,7 @@ func placed(layout Layout, node uint64) ID {
 	return id
 }
 
-// CallsThatWait is how many calls of a Snowflake wait in its queue.
+// CallsThatWait returns how many calls are waiting in a Snowflake's queue.
 func CallsThatWait(s *Snowflake) (n int) {
 	q := &s.open.Load().queue
 	q.mutex.Lock()
@@ -83,7 +84,7 @@ func CallsThatWait(s *Snowflake) (n int) {
 	return n
 }
 
-// HasPlace tells whether a Snowflake has a place among the calls of the process that wait.
+// HasPlace reports whether a Snowflake has a place among all waiting calls in the process.
 func HasPlace(s *Snowflake) bool {
 	q := &s.open.Load().queue
 	q.mutex.Lock()
@@ -91,7 +92,7 @@ func HasPlace(s *Snowflake) bool {
 	return q.place != nil
 }
 
-// CallsAskedFor is for how many of them the last poll asked.
+// CallsAskedFor returns how many of a Snowflake's waiting calls the last poll requested IDs for.
 func CallsAskedFor(s *Snowflake) int {
 	q := &s.open.Load().queue
 	q.mutex.Lock()
@@ -99,7 +100,8 @@ func CallsAskedFor(s *Snowflake) int {
 	return q.askedCalls
 }
 
-// Backdate makes all calls that wait have come so much earlier, and says whether one of them has just got IDs.
+// Backdate makes all waiting calls appear to have arrived earlier. If hasServed is true, the queue appears to have just
+// received IDs.
 func Backdate(s *Snowflake, by time.Duration, hasServed bool) {
 	q := &s.open.Load().queue
 	q.mutex.Lock()
@@ -113,7 +115,7 @@ func Backdate(s *Snowflake, by time.Duration, hasServed bool) {
 	}
 }
 
-// Batch gives runs to a batch of this size, and returns the IDs that the batch then holds.
+// Batch puts runs of IDs into a batch of size n, and returns the IDs that the batch then holds.
 func Batch(s *Snowflake, n int, runs ...[]ID) []ID {
 	w := waiter{ids: make([]ID, n)}
 	for _, run := range runs {
@@ -122,7 +124,7 @@ func Batch(s *Snowflake, n int, runs ...[]ID) []ID {
 	return w.ids[:w.filled]
 }
 
-// CallsThatWaitForAStore is how many calls of a Counter wait in its queue.
+// CallsThatWaitForAStore returns how many calls are waiting in a Counter's queue.
 func CallsThatWaitForAStore(c *Counter) (n int) {
 	q := &c.open.Load().queue
 	q.mutex.Lock()
@@ -133,12 +135,12 @@ func CallsThatWaitForAStore(c *Counter) (n int) {
 	return n
 }
 
-// CallsBehindOthers is how many calls of a Counter wait until fewer others are in the library.
+// CallsBehindOthers returns how many of a Counter's calls are waiting for others to leave the library.
 func CallsBehindOthers(c *Counter) int {
 	return int(c.open.Load().store.behind.Load())
 }
 
-// BackdateLastForAStore makes the last call that waits have come so much earlier.
+// BackdateLastForAStore makes the last waiting call appear to have arrived earlier.
 func BackdateLastForAStore(c *Counter, by time.Duration) {
 	q := &c.open.Load().queue
 	q.mutex.Lock()

@@ -9,18 +9,19 @@ import (
 	polyflake "github.com/polyflake/polyflake/bindings-c/go"
 )
 
-// However many goroutines ask for more than a layout can give, no call fails and each gets its share.
+// Even when many goroutines ask for more IDs than the layout can supply, no call fails and each goroutine gets its
+// share.
 func TestNoGoroutineStarves(t *testing.T) {
 	const goroutines = 32
-	// How much longer a goroutine may get less: on a busy machine it may be late to start, or not run for a while.
-	// One that starves never catches up.
+	// How much longer the test runs if a goroutine has received too few IDs. On a busy machine, a goroutine may start
+	// late, or not run for a while. A starved goroutine never catches up.
 	const patience = time.Minute
 	// A thousand ticks: the goroutine that runs first in a tick gets most of it, which evens out.
 	for layout, lasts := range map[string]time.Duration{
 		"twitter": time.Second, "sonyflake": 10 * time.Second, "yitter": time.Second,
 	} {
 		t.Run(layout, func(t *testing.T) {
-			// Two on one cursor.
+			// Two Snowflakes on one cursor.
 			var snowflakes [2]*polyflake.Snowflake
 			for n := range snowflakes {
 				snowflakes[n] = must(polyflake.New(polyflake.WithLayout(layout), polyflake.Node(60)))

@@ -7,7 +7,8 @@ import (
 	polyflake "github.com/polyflake/polyflake/bindings-c/go"
 )
 
-// FuzzLayout: a text is invalid, or gives a layout that its own text gives again.
+// FuzzLayout checks that any string is either invalid or parses to a layout whose own string parses back to the same
+// layout.
 func FuzzLayout(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		layout, err := polyflake.ParseLayout(text)
@@ -35,7 +36,7 @@ func FuzzLayout(f *testing.F) {
 	})
 }
 
-// FuzzParseID: a text is invalid, or gives an ID that every format writes and reads back.
+// FuzzParseID checks that any string is either invalid or parses to an ID that every format writes and reads back.
 func FuzzParseID(f *testing.F) {
 	formats := []string{polyflake.Decimal, polyflake.Hex, polyflake.Base32, polyflake.Base36, polyflake.Base58,
 		polyflake.Base62, polyflake.UUID, polyflake.BwmarrinBase32, polyflake.BwmarrinBase58}

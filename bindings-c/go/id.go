@@ -17,7 +17,7 @@ import (
 )
 
 // ID is an ID from a Snowflake, or a number from a Counter or Sequences. In text and JSON, it is a string of decimal
-// digits, because JavaScript rounds such large numbers. In a database, it is a BIGINT.
+// digits, because JavaScript rounds numbers this large. In a database, it is a BIGINT.
 type ID uint64
 
 // IDGenerator generates unique IDs. It is a [Snowflake], a [Counter], or your own generator. Functions that work with
@@ -48,11 +48,11 @@ const (
 	Base58 = "base58"
 	// Base62 uses 0-9A-Za-z, with 11 digits.
 	Base62 = "base62"
-	// UUID is a UUID of version 8, for columns of that type. It is written in lower case and read in either case.
+	// UUID is a version 8 UUID, for columns of that type. It is written in lower case and read in either case.
 	UUID = "uuid"
-	// BwmarrinBase32 has the alphabet of the Base32 method of github.com/bwmarrin/snowflake.
+	// BwmarrinBase32 uses the alphabet of the Base32 method of github.com/bwmarrin/snowflake.
 	BwmarrinBase32 = "bwmarrin-base32"
-	// BwmarrinBase58 has the alphabet of the Base58 method of github.com/bwmarrin/snowflake. [Base58] reads such a
+	// BwmarrinBase58 uses the alphabet of the Base58 method of github.com/bwmarrin/snowflake. [Base58] reads such a
 	// string as a different ID, without an error.
 	BwmarrinBase58 = "bwmarrin-base58"
 )
@@ -60,7 +60,7 @@ const (
 // ParseID reads an ID in a format such as [Decimal], as written by [ID.Format] or by another program.
 //
 // It returns [ErrInvalidID] for an invalid character, a number with more than 64 bits or a UUID that does not represent
-// an ID, with the position in the message, and [ErrInvalidOption] for an unknown format.
+// an ID (the message gives the position), and [ErrInvalidOption] for an unknown format.
 func ParseID(text, format string) (ID, error) {
 	detail := newDetail()
 	var id C.uint64_t
@@ -86,7 +86,7 @@ func (id ID) MarshalText() ([]byte, error) {
 	return strconv.AppendUint(nil, uint64(id), 10), nil
 }
 
-// UnmarshalText reads an ID in decimal, with the errors of [ParseID].
+// UnmarshalText reads an ID in decimal. It returns the same errors as [ParseID].
 func (id *ID) UnmarshalText(text []byte) error {
 	read, err := ParseID(string(text), Decimal)
 	if err == nil {
@@ -100,8 +100,8 @@ func (id ID) MarshalJSON() ([]byte, error) {
 	return strconv.AppendQuote(nil, id.String()), nil
 }
 
-// UnmarshalJSON reads an ID from a string of decimal digits, with the errors of [ParseID]. A JSON number is an error,
-// because other programs may have rounded it. As usual, null leaves the ID unchanged.
+// UnmarshalJSON reads an ID from a string of decimal digits. It returns the same errors as [ParseID]. A JSON number is
+// rejected, because other programs may have rounded it. As usual, null leaves the ID unchanged.
 func (id *ID) UnmarshalJSON(data []byte) error {
 	var text *string
 	if err := json.Unmarshal(data, &text); err != nil {
@@ -115,7 +115,7 @@ func (id *ID) UnmarshalJSON(data []byte) error {
 
 // Value returns the ID as an int64, for a BIGINT column.
 //
-// It returns [ErrInvalidID] if the top bit is set, as in the second half of the range of a 64-bit layout: as a negative
+// It returns [ErrInvalidID] if the top bit is set, as in the second half of a 64-bit layout's range: as a negative
 // number, the ID would sort before all others. Store its String instead.
 func (id ID) Value() (driver.Value, error) {
 	detail := newDetail()

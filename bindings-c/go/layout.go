@@ -44,7 +44,7 @@ type layoutData struct {
 	text   string
 	info   C.polyflake_layout_info
 	fields []Field
-	// The positions of the same fields in an ID, for Decode. The node fields begin with the highest.
+	// The positions of the same fields in an ID, for Decode. The node fields come highest first.
 	timestamp, sequence bits
 	nodes               []bits
 }
@@ -84,8 +84,8 @@ type Field struct {
 //
 //	timestamp:41|worker:10|sequence:12@1288834974657/1ms
 //
-// The string has each field as FIELD:BITS, joined by |, then @ and the epoch in Unix ms, then / and the tick as Nms or
-// Ns.
+// The string lists the fields as FIELD:BITS, joined by |, followed by @ and the epoch in Unix ms, then / and the tick
+// as Nms or Ns.
 //
 // It returns [ErrUnknownLayout] if no preset has this name, and [ErrInvalidLayout] for an invalid layout.
 func ParseLayout(text string) (Layout, error) {
@@ -203,7 +203,7 @@ func (l Layout) MarshalText() ([]byte, error) {
 	return []byte(l.String()), nil
 }
 
-// UnmarshalText parses a layout, with the errors of [ParseLayout].
+// UnmarshalText parses a layout. It returns the same errors as [ParseLayout].
 func (l *Layout) UnmarshalText(text []byte) error {
 	layout, err := ParseLayout(string(text))
 	if err == nil {
@@ -365,7 +365,7 @@ func (l Layout) MinID(t time.Time) (ID, error) {
 	return ID(id), check(status, &detail)
 }
 
-// MaxID returns the highest ID at or before a time, with the errors of [Layout.MinID].
+// MaxID returns the highest ID at or before a time. It returns the same errors as [Layout.MinID].
 func (l Layout) MaxID(t time.Time) (ID, error) {
 	ms, nanoseconds, err := unixTime(t)
 	if err != nil {

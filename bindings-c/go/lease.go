@@ -15,11 +15,11 @@ import (
 // Lease leases the node from a store that all processes can reach, such as "redis://host/0". [Node] is then optional.
 // [NodeFields] narrows the choice; if the whole node is set, exactly that node is leased.
 //
-// [New] waits for a node, for at most the wait set in the address (by default its ttl + 5 s, so 35 s), and returns
+// [New] waits for a node, for at most the wait time set in the address (35 s by default: the TTL plus 5 s), and returns
 // [ErrLeaseUnavailable] if none is free or the store cannot be reached. Snowflakes in one process with the same address
 // and layout share one lease. While the store cannot be reached, IDs are issued up to the lease's bound. After that,
 // calls return [ErrLeaseLost] until the store renews the lease or assigns another node. [Snowflake.Close] gives the
-// node back. Events of leases are logged: see [LogLeases].
+// node back. Lease events are logged: see [LogLeases].
 func Lease(address string) Option {
 	return Set("lease", address)
 }
@@ -70,9 +70,9 @@ var (
 )
 
 // LogLeases sets the logger for events of leases, counters and sequences: a lease was acquired, lost or given back, a
-// store does not answer, a clock differs, a counter has stopped. The levels are info and warn; each record has the
-// attributes kind and store, and node if it is about a node. The default is [slog.Default]. With nil, nothing is
-// logged.
+// store is not answering, a clock differs from the store's, a counter has stopped. The levels are info and warn; each
+// record has the attributes kind and store, and node if it is about a node. The default is [slog.Default]. With nil,
+// nothing is logged.
 //
 // [New] also logs a warning there, once, if it detects another copy of the library in the process. Its kind is
 // "copies".
@@ -90,7 +90,7 @@ func logger() *slog.Logger {
 	return slog.Default()
 }
 
-// listen starts logging the events of leases and counters, when the first of them is opened.
+// listen starts logging lease and counter events when the first lease or counter is opened.
 func listen() {
 	listenOnce.Do(func() {
 		C.polyflake_go_listen()
@@ -104,7 +104,7 @@ type leaseEvent struct {
 	at                   time.Time
 }
 
-// keptEvents is the most events that wait for a slow logger.
+// keptEvents is the most events that may wait for a slow logger.
 const keptEvents = 1000
 
 var leaseEvents struct {
@@ -114,7 +114,7 @@ var leaseEvents struct {
 }
 
 // polyflakeLeaseEvent is called on the library's thread, which must not be kept waiting. A goroutine does the rest, and
-// ends when nothing is left to log.
+// exits when nothing is left to log.
 //
 //export polyflakeLeaseEvent
 func polyflakeLeaseEvent(event *C.polyflake_lease_event) {

@@ -21,14 +21,15 @@ import (
 
 const secret = "secret-of-polyflake"
 
-// server is one that coordination/examples/store_server.rs starts. It ends when this process ends, however it does.
+// server is a server started by coordination/examples/store_server.rs. It exits when this process does, even if this
+// process is killed.
 type server struct {
 	url   string
 	stdin io.WriteCloser
 	lines *bufio.Scanner
 }
 
-// start starts a server of a kind, where its commands are installed.
+// start starts a server of the given kind, or skips the test if a command it needs is not installed.
 func start(t *testing.T, kind string, needs ...string) *server {
 	t.Helper()
 	target, has := os.LookupEnv("CARGO_TARGET_DIR")
@@ -46,7 +47,7 @@ func start(t *testing.T, kind string, needs ...string) *server {
 	}
 	process := exec.Command(program, kind)
 	process.Stderr = os.Stderr
-	// An interrupt from the keyboard must not end it before its server.
+	// An interrupt from the keyboard must not stop this program before its server.
 	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	s := &server{stdin: must(process.StdinPipe())}
 	s.lines = bufio.NewScanner(must(process.StdoutPipe()))
@@ -87,7 +88,7 @@ func (s *server) address(parameters string) string {
 func TestLeaseStores(t *testing.T) {
 	for kind, needs := range map[string][]string{
 		"redis": {"redis-server", "redis-cli"},
-		// Debian has it in a folder for each version.
+		// Debian installs PostgreSQL in a separate folder for each version.
 		"postgres": {"/usr/lib/postgresql/*/bin/postgres"},
 		"mariadb":  {"mariadbd", "openssl"},
 		"etcd":     {"etcd", "etcdctl", "curl"},
@@ -130,7 +131,7 @@ func twoProcesses(t *testing.T, s *server) {
 	}
 }
 
-// rest ends the process, and returns its IDs.
+// rest makes the process exit, and returns the IDs that it prints.
 func (c *child) rest() (ids []string) {
 	fmt.Fprintln(c.stdin)
 	for c.lines.Scan() {
@@ -200,7 +201,7 @@ func killed(t *testing.T, s *server) {
 	if strings.Contains(err.Error(), secret) {
 		t.Error(err)
 	}
-	// It went on to the bound, and not past it.
+	// IDs were issued up to the bound, and not past it.
 	if now := time.Now(); now.Before(bound.Add(-100 * time.Millisecond)) {
 		t.Errorf("lost at %v, and the bound is %v", now, bound)
 	}

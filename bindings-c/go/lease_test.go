@@ -39,7 +39,7 @@ func leased(t *testing.T, address string, options ...polyflake.Option) *polyflak
 	return ids
 }
 
-// eventually waits for what comes in its own time.
+// eventually waits until a condition holds, and fails the test if it never does.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for range 6000 {
@@ -56,10 +56,11 @@ func nodeIn(t *testing.T, ids *polyflake.Snowflake, id polyflake.ID) uint64 {
 	return must(ids.Decode(id)).Node
 }
 
-// The nodes here are those of no other test: a node that was leased cannot be used without a lease.
+// No other test uses the nodes in this file, because a node that was leased cannot be used without a lease.
 
-// TestLeaseChild is not a test by itself: other tests run it as a process. It says its node or its error, then takes IDs
-// until it reads a line, says when the first were taken and when they first had another node, and writes all of them.
+// TestLeaseChild is not a test on its own: other tests run it in a child process. It prints its node or its error,
+// takes IDs until it reads a line, and then prints all of them. It also prints a line once it has taken the first IDs,
+// and when the node first changes.
 func TestLeaseChild(t *testing.T) {
 	address, isChild := os.LookupEnv("POLYFLAKE_TEST_LEASE")
 	if !isChild {
@@ -89,7 +90,7 @@ func TestLeaseChild(t *testing.T) {
 					return
 				default:
 				}
-				// A run of them in one tick is taken in Go.
+				// Several IDs in one tick are taken in Go.
 				for range 8 {
 					taken[n] = append(taken[n], must(ids.NextID()))
 				}
@@ -121,7 +122,7 @@ type child struct {
 	lines   *bufio.Scanner
 }
 
-// other starts another process with a lease, and returns what it said.
+// other starts another process with a lease, and returns the node or the error that it printed.
 func other(t *testing.T, address string) (*child, string) {
 	t.Helper()
 	process := exec.Command(must(os.Executable()), "-test.run=^TestLeaseChild$")
@@ -234,8 +235,8 @@ func TestLeaseOptions(t *testing.T) {
 	}
 }
 
-// A process that was stopped for longer than its lease goes on with another node. Its IDs are taken in Go too, and each
-// has the node of the time in which it was issued.
+// A process that was stopped for longer than its lease continues with another node. IDs are taken in Go too, and each
+// has the node that was held when it was issued.
 func TestLeaseChangesItsNode(t *testing.T) {
 	address := store(t, "wait=20s&nodes=750-751")
 	stopped, said := other(t, address)
@@ -245,7 +246,7 @@ func TestLeaseChangesItsNode(t *testing.T) {
 	node := must(strconv.ParseUint(said, 10, 64))
 	stopped.line("taken")
 	must(0, stopped.process.Process.Signal(syscall.SIGSTOP))
-	// Gets it once the lease of the other has expired.
+	// Gets the node once the other process's lease has expired.
 	ids := leased(t, address, polyflake.Node(node))
 	seen := map[polyflake.ID]bool{}
 	for range 1000 {
@@ -369,7 +370,8 @@ func (b *buffer) text() string {
 	return b.String()
 }
 
-// linesOf returns what was logged of a store: the log is the process's, and earlier tests' generators may still end.
+// linesOf returns the lines logged for one store. The whole process shares the log, and Snowflakes from earlier tests
+// may still be closing.
 func (b *buffer) linesOf(store string) (lines []string) {
 	for line := range strings.Lines(b.text()) {
 		if strings.Contains(line, "store="+store+" ") {

@@ -28,9 +28,9 @@ type settings struct {
 	isLeased bool
 }
 
-// Set sets an option by its name, from text, for values from a configuration. Names and values are the same in every
-// language. The names are layout, node, max_backward_ms, max_ahead_ms, max_wait_ms, sequence_start, clock, state and
-// lease. [New] returns [ErrInvalidOption] for any other name.
+// Set sets an option by name to a string, such as a value from a configuration file. Names and values are the same in
+// every language. The names are layout, node, max_backward_ms, max_ahead_ms, max_wait_ms, sequence_start, clock, state
+// and lease. [New] returns [ErrInvalidOption] for any other name.
 //
 //	polyflake.Set("node", "datacenter=1,worker=7")
 func Set(name, value string) Option {
@@ -52,8 +52,8 @@ func setText(options *C.polyflake_options, name, value string) error {
 // Node sets the node, as one integer for all node bits. No two processes may use the same node at the same time, unless
 // they share a state file: see [State].
 //
-// [Node] or [NodeFields] is required unless the layout has no node field, because a default node is how duplicates
-// happen.
+// [Node] or [NodeFields] is required unless the layout has no node field, because a default node would cause
+// duplicates.
 func Node(node uint64) Option {
 	return Set("node", strconv.FormatUint(node, 10))
 }
@@ -65,7 +65,8 @@ func Node(node uint64) Option {
 func NodeFields(fields map[string]uint64) Option {
 	return func(s *settings) error {
 		if len(fields) > 0 {
-			// A whole node discards the fields of an earlier option; the first field below then replaces it.
+			// Setting a whole node discards the fields of an earlier option; the first field below then replaces that
+			// node.
 			if err := Node(0)(s); err != nil {
 				return err
 			}
@@ -97,23 +98,23 @@ func WithLayout[L string | Layout](layout L) Option {
 	}
 }
 
-// MaxBackward (max_backward_ms) sets how far the clock may step back while IDs are still issued, from the rest of the
-// last tick. After a larger step back, calls return [ErrClockMovedBackwards]. Whole milliseconds; the default is 1 s.
-// With 0, no step back of a tick or more is tolerated.
+// MaxBackward (max_backward_ms) sets how far the clock may step back while IDs are still issued from the rest of the
+// last tick. After a larger step back, calls return [ErrClockMovedBackwards]. The value must be a whole number of
+// milliseconds; the default is 1 s. With 0, no step back of a tick or more is tolerated.
 func MaxBackward(d time.Duration) Option {
 	return Set("max_backward_ms", milliseconds(d))
 }
 
-// MaxAhead (max_ahead_ms) sets how far IDs may run ahead of the clock to serve a burst. Whole milliseconds; the default
-// is 0.
+// MaxAhead (max_ahead_ms) sets how far IDs may run ahead of the clock to serve a burst. The value must be a whole
+// number of milliseconds; the default is 0.
 func MaxAhead(d time.Duration) Option {
 	return Set("max_ahead_ms", milliseconds(d))
 }
 
-// MaxWait (max_wait_ms) sets the longest that [Snowflake.NextID] waits, and that a batch waits between two runs of IDs,
-// in real time. Whole milliseconds; the default is a tick + 1 s. With 0, calls never wait. The time counts from when
-// the Snowflake last served a waiting goroutine: as long as the queue moves, no call fails. [Snowflake.NextIDContext]
-// limits the wait of a single call.
+// MaxWait (max_wait_ms) sets the longest time that [Snowflake.NextID] waits, and that a batch waits between two runs of
+// IDs, in real time. The value must be a whole number of milliseconds; the default is a tick + 1 s. With 0, calls never
+// wait. The time is counted from when the Snowflake last served a waiting goroutine: as long as the queue moves, no
+// call fails. [Snowflake.NextIDContext] limits the wait of a single call.
 func MaxWait(d time.Duration) Option {
 	return Set("max_wait_ms", milliseconds(d))
 }
@@ -129,8 +130,8 @@ func SequenceStart(start string) Option {
 	return Set("sequence_start", start)
 }
 
-// SteadyClock hides backward steps of the wall clock: while the wall clock is behind a time that was already seen, time
-// advances at half the monotonic rate until the wall clock has caught up. This works within [MaxBackward].
+// SteadyClock hides backward steps of up to [MaxBackward] in the wall clock: while the wall clock is behind a time that
+// was already seen, time advances at half the monotonic rate until the wall clock has caught up.
 func SteadyClock() Option {
 	return Set("clock", "steady")
 }
@@ -152,9 +153,9 @@ func State(path string) Option {
 }
 
 // ResetState sets the cursor of a state file back to the system clock. Use it when a wrong clock has moved the cursor
-// far into the future. First stop the processes that use the file: in any process that still runs, calls return
-// [ErrStateFile] until it restarts. The risk is that IDs issued ahead of the clock are issued again when the clock gets
-// there. A file whose cursor is not ahead of the clock is left unchanged.
+// far into the future. First stop the processes that use the file: in any process that is still running, calls return
+// [ErrStateFile] until it restarts. The risk is that IDs issued ahead of the clock are issued again once the clock
+// catches up. A file whose cursor is not ahead of the clock is left unchanged.
 //
 // It returns [ErrStateFile] if the file does not exist or cannot be used.
 func ResetState(path string) error {
@@ -167,8 +168,8 @@ func ResetState(path string) error {
 // cursor, unless it has a state file ([State]): another Snowflake with the same layout and node can repeat its IDs.
 //
 // Goroutines that ask for an ID call now, possibly several at once. With a state file, [New] calls it too. While
-// goroutines wait for an ID, the first of them calls now for all. The clock may itself take IDs. If it returns an
-// error, the call returns [ErrClockFailed], which wraps that error; if it panics, the call panics. It must not call
+// goroutines wait for an ID, the first of them calls now on behalf of all. The clock may itself take IDs. If it returns
+// an error, the call returns [ErrClockFailed], which wraps that error; if it panics, the call panics. It must not call
 // [runtime.Goexit], as the FailNow and Fatal methods of tests do. A clock that refers to its own Snowflake keeps the
 // Snowflake from being freed until [Snowflake.Close].
 func Clock(now func() (time.Time, error)) Option {

@@ -21,7 +21,7 @@ import (
 	polyflake "github.com/polyflake/polyflake/bindings-c/go"
 )
 
-// More IDs in a tick than a test asks for, so that no call waits.
+// A tick holds more IDs than any test asks for, so that no call waits.
 const wide = "timestamp:38|node:5|sequence:20@1735689600000/1ms"
 
 func must[V any](value V, err error) V {
@@ -71,7 +71,7 @@ func TestGoroutinesNeverRepeatAnID(t *testing.T) {
 
 func TestWaitingHoldsNoProcessor(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	// A new cursor treats the current tick, of a hundred years, as used up.
+	// A new cursor treats the current tick, which lasts a hundred years, as used up.
 	ids := must(polyflake.New(polyflake.WithLayout("timestamp:8|node:4|sequence:1@0/3155760000s"), polyflake.Node(1),
 		polyflake.MaxWait(time.Second)))
 	var others atomic.Int64
@@ -121,7 +121,7 @@ func TestCloseAmidCalls(t *testing.T) {
 				defer running.Done()
 				for err := error(nil); !errors.Is(err, polyflake.ErrClosed); made.Add(1) {
 					err = call()
-					// The batches can use up even such a wide tick.
+					// The batches can use up even a tick with this many IDs.
 					if err != nil && !errors.Is(err, polyflake.ErrClosed) &&
 						!errors.Is(err, polyflake.ErrSequenceExhausted) {
 						t.Error(err)
@@ -136,12 +136,12 @@ func TestCloseAmidCalls(t *testing.T) {
 		if err := ids.Close(); err != nil {
 			t.Error(err)
 		}
-		runtime.GC() // frees it, if anything allows that too early
+		runtime.GC() // would free it, if anything allowed that too early
 		running.Wait()
 	}
 }
 
-// The batch reads the clock repeatedly. If its Snowflake were freed too early, the clock would be gone.
+// The batch reads the clock repeatedly. If its Snowflake were freed too early, the clock would be freed with it.
 func TestCloseAmidABatch(t *testing.T) {
 	var ids *polyflake.Snowflake
 	now := int64(1656432460105)
@@ -153,14 +153,14 @@ func TestCloseAmidABatch(t *testing.T) {
 	}
 	ids = must(polyflake.New(polyflake.WithLayout("timestamp:50|node:4|sequence:1@0/1ms"), polyflake.Node(1),
 		polyflake.MaxWait(time.Minute), polyflake.Clock(closing)))
-	_, err := ids.NextIDs(10) // more than one tick can give
+	_, err := ids.NextIDs(10) // more than fit in one tick
 	wantError(t, err, "closed")
 	_, err = ids.NextID()
 	wantError(t, err, "closed")
 }
 
 func TestCloseEndsWaits(t *testing.T) {
-	// A new cursor treats the current tick, of a hundred years, as used up.
+	// A new cursor treats the current tick, which lasts a hundred years, as used up.
 	ids := must(polyflake.New(polyflake.WithLayout("timestamp:8|node:4|sequence:1@0/3155760000s"), polyflake.Node(2),
 		polyflake.MaxWait(24*time.Hour)))
 	errs := make(chan error)
@@ -223,7 +223,7 @@ func collected(t *testing.T, dead <-chan struct{}) {
 }
 
 // watched returns a Snowflake whose clock keeps an object alive, and a channel that is closed when that object is
-// collected: then the handle of the clock is gone, and with it the Snowflake in C.
+// collected. By then, the clock's handle has been deleted, and with it the Snowflake in C.
 func watched(refer func(*polyflake.Snowflake)) (*polyflake.Snowflake, <-chan struct{}) {
 	object := &[64]byte{}
 	var itself *polyflake.Snowflake
@@ -281,7 +281,7 @@ func TestMemoryComesBack(t *testing.T) {
 	layouts := 0
 	churn := func() {
 		for range 20_000 {
-			layouts++ // always a different one
+			layouts++ // a new layout each time
 			must(polyflake.New(polyflake.Node(1), fixed()))
 			must(polyflake.ParseLayout(fmt.Sprintf("timestamp:41|worker:10|sequence:12@%d/1ms", layouts)))
 			if layouts%1000 == 0 {
@@ -290,7 +290,7 @@ func TestMemoryComesBack(t *testing.T) {
 		}
 		runtime.GC()
 	}
-	// A leak takes 20,000 times 1 KB in every round; without one, memory stops growing in some round.
+	// A leak would take 20,000 times 1 KB in every round; without one, memory eventually stops growing.
 	more := 0
 	for range 15 {
 		before := resident()
@@ -308,7 +308,7 @@ func TestUnusedLayoutsAreFreed(t *testing.T) {
 	}
 	for range 3000 {
 		runtime.GC()
-		// The layouts of other tests may still be there.
+		// Layouts from other tests may still be held.
 		if polyflake.LayoutsHeld() < 500 {
 			return
 		}
@@ -442,7 +442,7 @@ func TestClockMayUseASnowflake(t *testing.T) {
 	}
 }
 
-// A stack that grows while a clock runs is moved. IDs must not be written to where it was.
+// If a stack grows while a clock is running, it is moved. IDs must not be written to its old location.
 func TestClockMayGrowTheStack(t *testing.T) {
 	var deep func(n int) int
 	deep = func(n int) int {
@@ -541,7 +541,7 @@ func TestMisuse(t *testing.T) {
 	newFails("invalid_option", polyflake.Node(1), polyflake.Set("max_wait_ms\x00", "1"))
 	newFails("invalid_option", polyflake.Node(1), polyflake.Set("nodes", "1"))
 
-	// The last value counts.
+	// The last value wins.
 	equal(t, "Node", must(polyflake.New(fixed(), polyflake.Node(1), polyflake.Node(2))).Node(), 2)
 	fields := polyflake.NodeFields(map[string]uint64{"datacenter": 1, "worker": 2})
 	equal(t, "Node", must(polyflake.New(fixed(), polyflake.Node(1), fields)).Node(), 34)
@@ -550,7 +550,7 @@ func TestMisuse(t *testing.T) {
 	equal(t, "Node", must(polyflake.New(fixed(), fields, others)).Node(), 100)
 	newFails("invalid_node", fields, polyflake.NodeFields(map[string]uint64{"datacenter": 3}))
 
-	// With built-in clocks, they share a cursor and its bounds.
+	// Snowflakes with built-in clocks share a cursor and its bounds.
 	must(polyflake.New(polyflake.WithLayout(wide), polyflake.Node(3), polyflake.Clock(nil)))
 	_, err := polyflake.New(polyflake.WithLayout(wide), polyflake.Node(3), polyflake.MaxAhead(time.Second))
 	wantError(t, err, "invalid_option")
@@ -613,7 +613,7 @@ func TestValuesCompare(t *testing.T) {
 	equal(t, "the first field", layout.Fields()[0].Name, "timestamp")
 }
 
-// However many goroutines parse a layout while it is collected, it is always equal to itself.
+// A layout is always equal to itself, no matter how many goroutines parse it while it is being collected.
 func TestEqualLayoutsStayEqual(t *testing.T) {
 	var group sync.WaitGroup
 	for range 8 {

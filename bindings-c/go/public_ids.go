@@ -27,8 +27,8 @@ type PublicIDs struct {
 type cPublicIDs struct{ pointer *C.polyflake_public_ids }
 
 // NewPublicIDs prepares public IDs with a prefix. The prefix is "" or consists of words of the characters a-z and 0-9,
-// joined by _, with at most 24 characters in all. The first key encodes, and every key decodes. A string may contain
-// several keys, separated by white space or commas. [GeneratePublicKey] generates a key.
+// joined by _, with at most 24 characters in all. The first key is used for encoding, and every key for decoding. A
+// string may contain several keys, separated by white space or commas. [GeneratePublicKey] generates a key.
 //
 // It returns [ErrInvalidOption] if a key or the prefix is invalid, if two keys have the same number or the same bytes,
 // if no key is given, or if more than 16 are. The message shows no part of a key.
@@ -44,8 +44,8 @@ func NewPublicIDs(keys []string, prefix string) (*PublicIDs, error) {
 	return &PublicIDs{owner, prefix}, nil
 }
 
-// GeneratePublicKey generates a key from random bytes of the operating system. Store the key as you store other
-// secrets. number must be 0 to 61. Public IDs name their key by its number, so give each key a different one.
+// GeneratePublicKey generates a key from the operating system's random bytes. Store the key as you store other secrets.
+// number must be between 0 and 61. Public IDs identify their key by its number, so give each key a different one.
 //
 // It returns [ErrInvalidOption] for any other number.
 func GeneratePublicKey(number uint) (string, error) {
@@ -63,7 +63,7 @@ func (p *PublicIDs) Encode(id ID) string {
 	status := C.polyflake_public_ids_encode(p.owner.pointer, C.uint64_t(id), &text[0], C.size_t(len(text)), nil)
 	runtime.KeepAlive(p)
 	if status != C.POLYFLAKE_OK {
-		panic(Code(status)) // Memory was overwritten: nothing else makes this fail.
+		panic(Code(status)) // Memory was overwritten: nothing else can make this fail.
 	}
 	return goText(text[:])
 }

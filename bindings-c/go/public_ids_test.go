@@ -28,7 +28,7 @@ type publicCase struct {
 	Position          *int
 }
 
-// Every case of tests/public_ids.json, which describes its own format under "about".
+// Runs every case in tests/public_ids.json, which describes its own format under "about".
 func TestPublicIDVectors(t *testing.T) {
 	data, err := os.ReadFile("../../tests/public_ids.json")
 	if err != nil {

@@ -29,16 +29,17 @@ type SequenceKey interface {
 	~string | ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64
 }
 
-// Sequences keep a count for each of many keys: 1, 2, 3 and so on for "alice", and the same for "bob". Use them to
+// Sequences keep a separate count for each key: 1, 2, 3 and so on for "alice", and the same for "bob". Use them to
 // number the messages in an inbox or the versions of a document. Get them from [OpenSequences]. Any number of
 // goroutines may use them at the same time.
 //
 // A key's numbers increase, and none is issued twice, by any process, as long as the store does not lose a write it has
-// acknowledged. A key skips numbers if it was evicted from memory and comes back, or if it is new in a section that has
-// evicted keys. After a process ends without [Sequences.Close], all keys in a section skip numbers, at most two steps.
+// acknowledged. A key skips numbers if it was evicted from memory and is used again, or if it is new in a section that
+// has evicted keys. After a process exits without calling [Sequences.Close], all keys in a section continue above the
+// section's bound, which is at most two steps above its highest number.
 //
-// Only the process that holds the lease issues numbers. In other processes, calls return [ErrLeaseUnavailable]. Its
-// message contains the holder's label in backticks, which is the label in that process's [SequencesStore].
+// Only the process that holds the lease issues numbers. In other processes, calls return [ErrLeaseUnavailable]. The
+// message gives the holder's label in backticks, as set in that process's [SequencesStore].
 //
 // The zero Sequences is closed. A Sequences must not be copied.
 type Sequences[K SequenceKey] struct {
@@ -47,7 +48,7 @@ type Sequences[K SequenceKey] struct {
 	name string
 }
 
-// cSequences owns the C object, like cSnowflake.
+// cSequences owns the C object, as cSnowflake does.
 type cSequences struct {
 	pointer *C.polyflake_sequences
 	address C.uintptr_t // the same address: see shim.h
@@ -59,8 +60,9 @@ type cSequences struct {
 // SequencesOption is an option of [OpenSequences]. A later value replaces an earlier one, except for [SequencesStore].
 type SequencesOption func(*storeSettings) error
 
-// OpenSequences opens the sequences with a name of 1 to 100 characters. It creates them if the store does not have
-// them, and waits for the lease for at most the wait set in the store's address (by default its ttl + 5 s, so 35 s).
+// OpenSequences opens the sequences with the given name, which must have 1 to 100 characters. It creates them if the
+// store does not have them, and waits for the lease for at most the wait time set in the store's address (35 s by
+// default: the TTL plus 5 s).
 //
 //	inbox, err := polyflake.OpenSequences[string]("inbox", polyflake.SequencesStore("postgres://host/chat"))
 //	number, err := inbox.NextID("alice")
@@ -68,9 +70,9 @@ type SequencesOption func(*storeSettings) error
 // All Sequences in one process with the same store and name share their counts, even if their key types differ. Events
 // are logged: see [LogLeases].
 //
-// It returns [ErrInvalidOption] if an option is invalid, if no store is given, if the sequences began with another
-// number of sections, or if this process already uses them with other options. It returns [ErrLeaseUnavailable] if
-// another process, which the message names, holds the lease, or if the store cannot be reached.
+// It returns [ErrInvalidOption] if an option is invalid, if no store is given, if the sequences were created with a
+// different number of sections, or if this process already uses them with different options. It returns
+// [ErrLeaseUnavailable] if another process, named in the message, holds the lease, or if the store cannot be reached.
 func OpenSequences[K SequenceKey](name string, options ...SequencesOption) (*Sequences[K], error) {
 	owner, err := openSequences(name, options)
 	if err != nil {
@@ -109,8 +111,8 @@ func openSequences(name string, options []SequencesOption) (*cSequences, error) 
 	return owner, nil
 }
 
-// SequencesSet sets an option by its name, from text, for values from a configuration. Names and values are the same in
-// every language. The names are store, sections, step, max_keys and max_wait_ms. [OpenSequences] returns
+// SequencesSet sets an option by name to a string, such as a value from a configuration file. Names and values are the
+// same in every language. The names are store, sections, step, max_keys and max_wait_ms. [OpenSequences] returns
 // [ErrInvalidOption] for any other name.
 func SequencesSet(name, value string) SequencesOption {
 	return func(s *storeSettings) error {
@@ -133,18 +135,19 @@ func SequencesSections(sections uint64) SequencesOption {
 
 // SequencesStep sets the size of a step in numbers: 1 to 1,000,000,000. The default is 10,000. A bound is moved to two
 // steps above its section's highest number. With a larger step, the store is asked less often, and more numbers are
-// skipped when a process ends without [Sequences.Close].
+// skipped when a process exits without calling [Sequences.Close].
 func SequencesStep(numbers uint64) SequencesOption {
 	return SequencesSet("step", strconv.FormatUint(numbers, 10))
 }
 
 // SequencesMaxKeys (max_keys) sets how many keys stay in memory: 1 to 1,000,000,000. The default is 1,000,000. Each key
-// takes at most 40 bytes, however long it is. If there are more keys, the least used ones are evicted.
+// takes at most 40 bytes, no matter how long it is. If there are more keys, the least used are evicted.
 func SequencesMaxKeys(keys uint64) SequencesOption {
 	return SequencesSet("max_keys", strconv.FormatUint(keys, 10))
 }
 
-// SequencesMaxWait (max_wait_ms) sets the longest a call waits for the store. Whole milliseconds; the default is 10 s.
+// SequencesMaxWait (max_wait_ms) sets the longest time that a call waits for the store. The value must be a whole
+// number of milliseconds; the default is 10 s.
 func SequencesMaxWait(d time.Duration) SequencesOption {
 	return SequencesSet("max_wait_ms", milliseconds(d))
 }
@@ -152,9 +155,9 @@ func SequencesMaxWait(d time.Duration) SequencesOption {
 // NextID returns the key's next number, usually from memory. If the key's section has reached its bound or the lease
 // has expired, it waits for the store, for at most [SequencesMaxWait].
 //
-// It returns [ErrLeaseUnavailable] if another process, which the message names, holds the lease by now; [ErrLeaseLost]
-// if the lease could not be renewed and is not regained within that time; [ErrCounterUnavailable] if the store does not
-// move the bound within that time, and at once if waiting does not help (the store refuses or has lost writes, or the
+// It returns [ErrLeaseUnavailable] if another process, named in the message, now holds the lease; [ErrLeaseLost] if the
+// lease could not be renewed and is not regained within that time; [ErrCounterUnavailable] if the store does not move
+// the bound within that time, and at once if waiting would not help (the store refuses or has lost writes, or the
 // section has reached 2^63-1); [ErrInvalidOption] for a string that is not UTF-8; and [ErrClosed] after
 // [Sequences.Close].
 func (s *Sequences[K]) NextID(key K) (ID, error) {
@@ -166,8 +169,8 @@ func (s *Sequences[K]) NextID(key K) (ID, error) {
 }
 
 // NextIDContext is like [Sequences.NextID], but stops waiting and returns the context's error when the context is done.
-// If the context is done before the call, it takes no number. A number that was taken for the call before its context
-// ended is lost, never repeated.
+// If the context is done before the call, it takes no number. A number taken for a call whose context is done is
+// lost, never repeated.
 func (s *Sequences[K]) NextIDContext(ctx context.Context, key K) (ID, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -179,8 +182,8 @@ func (s *Sequences[K]) NextIDContext(ctx context.Context, key K) (ID, error) {
 	return open.next(ctx, keyOf(key))
 }
 
-// TryNextID returns the key's next number without waiting for the store. It returns the errors of [Sequences.NextID],
-// but at once. If the store is needed, the library asks it meanwhile.
+// TryNextID returns the key's next number without waiting for the store. It returns the same errors as
+// [Sequences.NextID], but at once. If the store is needed, the library queries it in the background.
 func (s *Sequences[K]) TryNextID(key K) (ID, error) {
 	open := s.open.Load()
 	if open == nil {
@@ -193,7 +196,7 @@ func (s *Sequences[K]) TryNextID(key K) (ID, error) {
 // each key. A key that occurs twice gets two numbers, the second greater than the first. After an error, the numbers
 // that the call had already taken are lost, never repeated.
 //
-// It returns the errors of NextID. If a string is not UTF-8, no number is taken.
+// It returns the same errors as NextID. If a string is not UTF-8, no number is taken.
 func (s *Sequences[K]) NextIDs(keys []K) ([]ID, error) {
 	return s.NextIDsContext(context.Background(), keys)
 }
@@ -208,7 +211,7 @@ func (s *Sequences[K]) NextIDsContext(ctx context.Context, keys []K) ([]ID, erro
 	if open == nil {
 		return nil, errClosed()
 	}
-	// The strings one after the other, because an array of Go pointers must not be passed to C.
+	// The strings are concatenated, because an array of Go pointers must not be passed to C.
 	var kind C.int
 	var texts []byte
 	values := make([]C.uint64_t, len(keys))
@@ -241,18 +244,18 @@ func (s *Sequences[K]) Name() string {
 	return s.name
 }
 
-// SequencesStats holds statistics for monitoring, for the whole process, since the first Sequences with that name were
-// opened. Get them from [Sequences.Stats].
+// SequencesStats holds statistics for monitoring. They cover the whole process since it first opened Sequences with
+// this name. Get them from [Sequences.Stats].
 type SequencesStats struct {
 	// Keys is how many keys are in memory.
 	Keys uint64
 	// Evicted is how many keys were evicted to make room for others.
 	Evicted uint64
-	// Moves is how often bounds were moved in the store.
+	// Moves is how many times bounds were moved in the store.
 	Moves uint64
-	// Waits is how often a call waited or gave up.
+	// Waits is how many times a call waited or gave up.
 	Waits uint64
-	// TimeLeft is how long numbers can be issued without renewing the lease; 0 if another process holds it.
+	// TimeLeft is how much longer numbers may be issued if the lease is not renewed; 0 if another process holds it.
 	TimeLeft time.Duration
 }
 
@@ -266,9 +269,9 @@ func (s *Sequences[K]) Stats() (SequencesStats, error) {
 }
 
 // Close closes the Sequences. From then on, calls return [ErrClosed], even those that are waiting. Closing the last
-// Sequences with a name in this process stores how far the keys have counted, so that no number is skipped, and gives
-// the lease back. This waits for the store, for at most 10 s. The garbage collector frees the memory, even if the
-// Sequences are never closed. Close never fails. Closing again does nothing.
+// Sequences with a given name in this process stores each section's highest number, above which its keys then continue,
+// and releases the lease. This waits for the store, for at most 10 s. The garbage collector frees the memory, even if
+// the Sequences are never closed. Close never fails. Closing again does nothing.
 func (s *Sequences[K]) Close() error {
 	if open := s.open.Swap(nil); open != nil {
 		close(open.store.closed) // first, because the store may be slow

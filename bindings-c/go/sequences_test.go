@@ -18,7 +18,7 @@ import (
 	polyflake "github.com/polyflake/polyflake/bindings-c/go"
 )
 
-// sequencesStore returns the address of an SQLite file that is not there yet.
+// sequencesStore returns the address of an SQLite file that does not exist yet.
 func sequencesStore(t testing.TB) string {
 	return "sqlite://" + filepath.Join(t.TempDir(), "numbers.db")
 }
@@ -35,7 +35,7 @@ func openedSequences[K polyflake.SequenceKey](
 	return sequences
 }
 
-// TestSequencesChild is not a test by itself: another one runs it as a process, which closes nothing.
+// TestSequencesChild is not a test on its own: another test runs it in a child process, which closes nothing.
 func TestSequencesChild(t *testing.T) {
 	if address, isChild := os.LookupEnv("POLYFLAKE_TEST_SEQUENCES"); isChild {
 		inbox, err := polyflake.OpenSequences[string]("inbox", polyflake.SequencesStore(address))
@@ -119,7 +119,7 @@ func TestKeysOfSequences(t *testing.T) {
 		"the ID":  func() polyflake.ID { return nextOf(t, address, polyflake.ID(5)) },
 		"a month": func() polyflake.ID { return nextOf(t, address, time.May) },
 	}
-	// They stay open, so that these are one.
+	// These sequences stay open, so that all of the calls below share one count.
 	openedSequences[int](t, "keys", address)
 	for name, five := range fives {
 		count += 3
@@ -162,7 +162,7 @@ func TestKeysOfSequences(t *testing.T) {
 	}
 }
 
-// nextOf takes three numbers of a key, in each way, and returns the last.
+// nextOf takes three numbers for a key, each in a different way, and returns the last.
 func nextOf[K polyflake.SequenceKey](t *testing.T, address string, key K) polyflake.ID {
 	t.Helper()
 	sequences := openedSequences[K](t, "keys", address)
@@ -233,7 +233,7 @@ func TestSequencesGoroutines(t *testing.T) {
 func TestSequencesDoNotWait(t *testing.T) {
 	sequences := openedSequences[string](t, "near", sequencesStore(t), polyflake.SequencesSections(1), polyflake.SequencesStep(1))
 	last := polyflake.ID(0)
-	for { // until it outruns the store
+	for { // until the store falls behind
 		number, err := sequences.TryNextID("alice")
 		if err != nil {
 			if !errors.Is(err, polyflake.ErrCounterUnavailable) {

@@ -7,12 +7,12 @@
 #include "_cgo_export.h"
 
 /* The failure of the last Go clock on this thread. A call and the clock that it runs share a thread, so each call finds
- * its own failure, however many goroutines use one Snowflake. */
+ * its own failure, no matter how many goroutines use one Snowflake. */
 static _Thread_local uintptr_t clock_failure;
 
-/* How many Go clocks run on this thread, each inside a call that the previous one made. A call from inside a clock
- * blocks its thread, which Go has locked to the clock's goroutine anyway. In a Go queue, it might wait for the very
- * call that reads the clock. */
+/* How many Go clocks are running on this thread, each inside a call that the previous one made. A call from inside a
+ * clock blocks its thread, which Go has locked to the clock's goroutine anyway. In a Go queue, it might wait for the
+ * very call that reads the clock. */
 static _Thread_local int clocks_running;
 
 static int read_go_clock(void *clock, int64_t *unix_ms) {

@@ -13,17 +13,16 @@ typedef struct {
   uintptr_t clock_failure; /* a cgo.Handle of the Go clock's failure, or 0 */
 } polyflake_go_failure;
 
-/* failure is NULL if there is an ID. It is also NULL if the call must wait for an ID: then id is 0. */
+/* failure is NULL if there is an ID. It is also NULL if the call must wait for an ID; in that case, id is 0. */
 typedef struct {
   uint64_t id;
   polyflake_go_failure *failure;
 } polyflake_go_id;
 
-/* On success, failure is NULL, and count is the number of IDs. If these are fewer than asked for, the call must
- * wait. */
+/* On success, failure is NULL, and count is the number of IDs. If that is less than requested, the call must wait. */
 typedef struct {
   size_t count;
-  uint64_t pause_ns; /* after a poll that got no IDs: when to poll again */
+  uint64_t pause_ns; /* after a poll that got no IDs: how long to wait before the next */
   polyflake_go_failure *failure;
 } polyflake_go_filled;
 
@@ -67,14 +66,14 @@ polyflake_go_id polyflake_go_counter_try_next_id(uintptr_t counter);
 /* Sequences, also by address. A key's value is the integer, or the length of the string. */
 polyflake_go_id polyflake_go_sequences_next_id(uintptr_t sequences, int kind, uint64_t value, const char *text);
 polyflake_go_id polyflake_go_sequences_try_next_id(uintptr_t sequences, int kind, uint64_t value, const char *text);
-/* Takes keys of one kind, with their strings one after the other. Returns NULL on success. */
+/* Takes keys of one kind, with their strings concatenated. Returns NULL on success. */
 polyflake_go_failure *polyflake_go_sequences_next_ids(
     uintptr_t sequences, int kind, size_t n, const uint64_t *values, const char *texts, uint64_t *numbers);
 
 /* Makes the library call polyflakeLeaseEvent with the events of leases, counters and sequences. */
 void polyflake_go_listen(void);
 
-/* Sets the Go clock behind a cgo.Handle as the clock of the options. */
+/* Sets the options' clock to the Go clock behind a cgo.Handle. */
 polyflake_status polyflake_go_set_clock(polyflake_options *options, uintptr_t clock, polyflake_detail *detail);
 
 #endif

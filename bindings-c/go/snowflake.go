@@ -29,7 +29,7 @@ import (
 )
 
 func init() {
-	// With another ABI, calls may mean something else. It is better to stop here than to issue wrong IDs.
+	// Under a different ABI, calls may mean something else. It is better to stop here than to issue wrong IDs.
 	if abi := C.polyflake_abi_version(); abi != C.POLYFLAKE_ABI_VERSION {
 		panic(fmt.Sprintf("polyflake: this program was built for ABI version %d, but the loaded library has version %d: "+
 			"rebuild the program", C.POLYFLAKE_ABI_VERSION, abi))
@@ -76,17 +76,17 @@ type cSnowflake struct {
 //	polyflake.New(polyflake.NodeFields(map[string]uint64{"datacenter": 1, "worker": 7}))
 //	polyflake.New(polyflake.WithLayout("sonyflake2"), polyflake.Node(7), polyflake.MaxAhead(50*time.Millisecond))
 //
-// With a built-in clock, Snowflakes of one process share a cursor, and so never repeat each other's IDs, if they have
-// the same epoch and tick, the same positions and widths of timestamp and sequence, and the same node bits in the same
+// With a built-in clock, Snowflakes in one process share a cursor, and so never repeat each other's IDs, if they have
+// the same epoch and tick, the same timestamp and sequence positions and widths, and the same node bits in the same
 // place. The names of their layouts do not matter. The first ID of a new cursor may have to wait for the next tick.
 // Layouts that split the bits differently are separate systems, and their IDs may collide.
 //
 // It returns [ErrInvalidLayout], [ErrUnknownLayout], [ErrInvalidNode] or [ErrInvalidOption] for an invalid option. It
-// also returns [ErrInvalidOption] if the node's cursor already exists with another [MaxAhead] or [MaxBackward], or with
-// another state file or none, and if [Lease] is combined with [State] or [Clock]. It returns [ErrForked] for a node
-// that the parent process used before a fork without a state file. With [State], it may also return [ErrStateFile], or
-// [ErrClockFailed] for a custom clock, and takes about a second if the file is new or the machine has just booted. With
-// [Lease], it waits for a node, and may return [ErrLeaseUnavailable].
+// also returns [ErrInvalidOption] if the node's cursor already exists with a different [MaxAhead] or [MaxBackward], or
+// with a different state file or none, or if [Lease] is combined with [State] or [Clock]. It returns [ErrForked] for a
+// node that the parent process used before a fork without a state file. With [State], it may also return
+// [ErrStateFile], or [ErrClockFailed] for a custom clock, and takes about a second if the file is new or the machine
+// has just booted. With [Lease], it waits for a node, and may return [ErrLeaseUnavailable].
 //
 // If the process has another copy of the library, for example in another language's package, New logs a warning, once.
 // Each copy has its own cursors, so Snowflakes with the same node in different copies repeat each other's IDs. Copies
@@ -126,9 +126,9 @@ func New(options ...Option) (*Snowflake, error) {
 }
 
 // NewContext is like [New], but stops waiting and returns the context's error when the context is done. Use it with a
-// [Lease], where waiting for a node can take long. The attempt then continues in the background, on one thread, and
-// closes the Snowflake that it creates, so that the node is free again. If the context is done before the call, nothing
-// is created.
+// [Lease], where waiting for a node can take a while. The attempt then continues in the background, on one thread, and
+// closes the Snowflake that it creates, so that the node becomes free again. If the context is done before the call,
+// nothing is created.
 func NewContext(ctx context.Context, options ...Option) (*Snowflake, error) {
 	return openContext(ctx, func() (*Snowflake, error) { return New(options...) })
 }
@@ -160,7 +160,7 @@ func wrap(c *C.polyflake_snowflake, hasOwnClock, isLeased bool) (*Snowflake, err
 	return made, nil
 }
 
-// resources are the things that a cSnowflake owns outside Go's memory.
+// resources holds everything that a cSnowflake owns outside Go's memory.
 type resources struct {
 	snowflake *C.polyflake_snowflake
 	clock     cgo.Handle // 0 for a built-in clock
@@ -176,9 +176,9 @@ func (r resources) free() {
 // NextID returns the next ID. If the tick's sequence is used up, it waits. It gives up only if the Snowflake has served
 // no waiting goroutine for [MaxWait] of real time: as long as the queue moves, no call fails.
 //
-// It returns [ErrSequenceExhausted] or [ErrClockMovedBackwards] if that was not enough (after a step back of more than
-// [MaxBackward], it does not wait), [ErrTimeOutOfRange], [ErrClockFailed], [ErrForked], [ErrStateFile], [ErrLeaseLost]
-// or [ErrClosed].
+// It returns [ErrSequenceExhausted] or [ErrClockMovedBackwards] if that was not long enough (after a step back of more
+// than [MaxBackward], it does not wait), [ErrTimeOutOfRange], [ErrClockFailed], [ErrForked], [ErrStateFile],
+// [ErrLeaseLost] or [ErrClosed].
 func (s *Snowflake) NextID() (ID, error) {
 	c := s.open.Load()
 	if c == nil {
@@ -192,8 +192,8 @@ func (s *Snowflake) NextID() (ID, error) {
 }
 
 // NextIDContext is like [Snowflake.NextID], but stops waiting and returns the context's error when the context is done,
-// up to 2 ms late. If the context is done before the call, it takes no ID, even if one is free. An ID that was taken
-// for the call before its context ended is lost, never repeated.
+// up to 2 ms late. If the context is done before the call, it takes no ID, even if one is available. An ID that was
+// taken for the call before its context was done is lost, never repeated.
 func (s *Snowflake) NextIDContext(ctx context.Context) (ID, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -233,7 +233,7 @@ func (c *cSnowflake) nextID(ctx context.Context) (ID, error) {
 	return room[0], nil
 }
 
-// TryNextID returns the next ID without waiting, with the errors of [Snowflake.NextID].
+// TryNextID returns the next ID without waiting. It returns the same errors as [Snowflake.NextID].
 func (s *Snowflake) TryNextID() (ID, error) {
 	c := s.open.Load()
 	if c == nil {
@@ -247,10 +247,10 @@ func (s *Snowflake) TryNextID() (ID, error) {
 	return ID(result.id), nil
 }
 
-// NextIDs returns the next n IDs in order, much faster than n calls of [Snowflake.NextID]. Between two runs of IDs, it
+// NextIDs returns the next n IDs in order, much faster than n calls to [Snowflake.NextID]. Between two runs of IDs, it
 // waits as NextID does. After an error, the IDs that the call had already taken are lost, never repeated.
 //
-// It returns the errors of NextID, and [ErrInvalidOption] unless n is 1 to [MaxBatch].
+// It returns the same errors as NextID, or [ErrInvalidOption] unless n is between 1 and [MaxBatch].
 func (s *Snowflake) NextIDs(n int) ([]ID, error) {
 	return s.NextIDsContext(context.Background(), n)
 }
@@ -295,7 +295,8 @@ func (s *Snowflake) FillContext(ctx context.Context, ids []ID) error {
 	return nil
 }
 
-// All returns an endless iterator over IDs from [Snowflake.NextID]. It ends after an error; to continue, range again.
+// All returns an endless iterator over IDs from [Snowflake.NextID]. It stops after an error; to continue, range over it
+// again.
 //
 //	for id, err := range ids.All() {
 //		if err != nil {
@@ -324,8 +325,8 @@ func (s *Snowflake) Layout() Layout {
 	return s.layout
 }
 
-// Node returns the node, as the value of all node bits together, highest field first. After a lease was lost, the node
-// may change: this is the node of the last ID or of the next.
+// Node returns the node, as the value of all node bits together, highest field first. Once a lease has been lost, the
+// node may change: this is the node of either the last ID or the next one.
 func (s *Snowflake) Node() uint64 {
 	if c := s.open.Load(); c != nil && s.isLeased {
 		detail := newDetail()
@@ -338,17 +339,18 @@ func (s *Snowflake) Node() uint64 {
 	return s.node.Load()
 }
 
-// Stats holds statistics for monitoring, since the cursor was created. Get them from [Snowflake.Stats].
+// Stats holds statistics for monitoring. They cover the time since the cursor was created. Get them from
+// [Snowflake.Stats].
 type Stats struct {
-	// Waits is how often a call found no free slot and waited or failed.
+	// Waits is how many times a call found no free slot and waited or failed.
 	Waits uint64
-	// Rollbacks is how often the clock was seen to step backward, tolerated or not.
+	// Rollbacks is how many times the clock was seen to step backward, whether or not the step was tolerated.
 	Rollbacks uint64
 	// LeadMs is how many ms the last tick used is ahead of the clock; 0 if it is not ahead.
 	LeadMs uint64
 	// LastIssued is the start of the last ID's tick, in UTC; the zero time before the first ID.
 	LastIssued time.Time
-	// LeaseLosses is how often the lease was lost because it expired or another process had its node; 0 without a
+	// LeaseLosses is how many times the lease was lost because it expired or another process had its node; 0 without a
 	// lease.
 	LeaseLosses uint64
 }
@@ -379,9 +381,9 @@ func (s *Snowflake) Stats() (Stats, error) {
 // waiting; a call that already has its IDs returns them. Other Snowflakes with the same node are not affected. The
 // garbage collector frees the memory once the last call has returned, even if the Snowflake is never closed. Close
 // never fails. It waits only when it closes the last Snowflake on a lease: it then waits for the store to take the node
-// back, for at most a sixth of the ttl or 5 s, whichever is shorter. Closing again does nothing.
+// back, for at most a sixth of the TTL or 5 s, whichever is shorter. Closing again does nothing.
 func (s *Snowflake) Close() error {
-	s.Node() // the last one, for later
+	s.Node() // keeps the last node for later
 	if c := s.open.Swap(nil); c != nil {
 		c.queue.close() // first, because the store may be slow
 		C.polyflake_go_close(c.address)

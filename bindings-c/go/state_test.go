@@ -19,7 +19,7 @@ import (
 
 const children, childIDs = 2, 20_000
 
-// TestStateChild is not a test by itself: other tests run it as a process.
+// TestStateChild is not a test on its own: other tests run it in a child process.
 func TestStateChild(t *testing.T) {
 	path, isChild := os.LookupEnv("POLYFLAKE_TEST_STATE")
 	if !isChild {
@@ -36,7 +36,7 @@ func TestStateChild(t *testing.T) {
 	}
 }
 
-// issue runs processes that share a node at the same time, and returns all their IDs.
+// issue runs several processes that share a node concurrently, and returns all their IDs.
 func issue(t *testing.T, path string) (all []polyflake.ID) {
 	t.Helper()
 	type child struct {
@@ -108,7 +108,7 @@ func TestProcessesShareANode(t *testing.T) {
 	equal(t, "the number of different IDs", len(slices.Compact(all)), 2*children*childIDs)
 }
 
-// A process holds the state file of a node until it exits, so a test that is repeated with -count needs another node.
+// A process holds a node's state file until it exits, so a test repeated with -count needs another node.
 var nodes atomic.Uint64
 
 func unusedNode() polyflake.Option {
@@ -147,7 +147,7 @@ func TestStateAfterClose(t *testing.T) {
 	}
 }
 
-// wantMessage checks the name of an error and a part of its message.
+// wantMessage checks an error's name and part of its message.
 func wantMessage(t *testing.T, err error, name, part string) {
 	t.Helper()
 	wantError(t, err, name)
@@ -193,7 +193,7 @@ func TestStateReplaced(t *testing.T) {
 	now := time.Now()
 	ids := must(polyflake.New(node, polyflake.State(path),
 		polyflake.Clock(func() (time.Time, error) { return now, nil })))
-	now = now.Add(5 * time.Second) // past the start of a new file's cursor
+	now = now.Add(5 * time.Second) // past where a new file's cursor starts
 	must(ids.NextID())
 	must(0, os.Rename(path, path+"-old"))
 	now = now.Add(5 * time.Second)
@@ -205,7 +205,7 @@ func TestResetState(t *testing.T) {
 	node := unusedNode()
 	path := filepath.Join(t.TempDir(), "state")
 	must(polyflake.New(node, polyflake.State(path), at(3_471_292_800_000)))
-	ahead := must(polyflake.New(node, polyflake.State(path), at(3_471_292_810_000))) // past its start
+	ahead := must(polyflake.New(node, polyflake.State(path), at(3_471_292_810_000))) // past where its cursor starts
 	must(ahead.NextID())
 	_, err := polyflake.New(node, polyflake.State(path))
 	wantMessage(t, err, "state_file", "ahead of the clock")
@@ -259,7 +259,7 @@ func TestNewReportsTheClocksFailure(t *testing.T) {
 	if value != broken {
 		t.Errorf("panicked with %v", value)
 	}
-	// The next failure does not carry it.
+	// The next failure does not include that error.
 	_, err = polyflake.New(polyflake.Node(1024), fixed())
 	if e := wantError(t, err, "invalid_node"); e.Err != nil {
 		t.Errorf("got %v", err)

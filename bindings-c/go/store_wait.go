@@ -16,17 +16,18 @@ import (
 const (
 	// defaultMaxWait is the default max_wait_ms of counters and sequences.
 	defaultMaxWait = 10 * time.Second
-	// mostInStore is how many threads may wait for the store in calls of one kind, unless there are more processors.
+	// mostInStore is how many threads may wait for the store in calls of one kind. newStoreCalls raises it for many
+	// processors.
 	mostInStore = 4
 	// mostFetched is the most numbers that one C call fetches for the waiting calls.
 	mostFetched = 1 << 20
-	// manyNumbers is the smallest slice for which it pays to check the numbers in hand first, and to take all with one
-	// fill.
+	// manyNumbers is the smallest slice length for which it pays to check the numbers in hand first and to take them
+	// all in one fill.
 	manyNumbers = 16
 )
 
 // counterQueue holds a Counter's waiting calls. One goroutine at a time fetches numbers, for all calls that are in the
-// queue when the fetch begins. Calls that come later may have begun after greater numbers were returned, so they wait
+// queue when the fetch begins. Calls that arrive later may have begun after greater numbers were returned, so they wait
 // for the next fetch.
 type counterQueue struct {
 	mutex sync.Mutex
@@ -71,7 +72,7 @@ func (c *cCounter) fetchInto(numbers []ID) error {
 	return err
 }
 
-// wait fills the rest of numbers, of which the first filled ones are already there.
+// wait fills the rest of numbers, whose first filled elements are already there.
 func (c *cCounter) wait(ctx context.Context, numbers []ID, filled int) error {
 	w := &waiter{ids: numbers, filled: filled, since: time.Now(), news: make(chan struct{}, 1)}
 	done := ctx.Done()
@@ -85,7 +86,7 @@ func (c *cCounter) wait(ctx context.Context, numbers []ID, filled int) error {
 	q.mutex.Unlock()
 	for isCancelled := false; ; {
 		q.mutex.Lock()
-		// Longer than in the library, whose error may say more about the cause.
+		// Longer than the library waits, because the library's error may say more about the cause.
 		left := c.store.maxWait + grace - time.Since(w.since)
 		isFilled := w.filled == len(w.ids)
 		isOver := isFilled || w.err != nil || q.isClosed || isCancelled || left <= 0
@@ -111,7 +112,7 @@ func (c *cCounter) wait(ctx context.Context, numbers []ID, filled int) error {
 	}
 }
 
-// tooLate returns the reason that a call has waited in vain, unless the numbers it wants are in hand by now.
+// tooLate returns the error for a call that has waited in vain, unless the numbers it wants are now in hand.
 func (c *cCounter) tooLate(w *waiter) error {
 	for {
 		w.filled += c.fillInHand(w.ids[w.filled:])
@@ -131,7 +132,7 @@ func (c *cCounter) tooLate(w *waiter) error {
 	}
 }
 
-// fetch gets numbers for the waiting calls until no call waits.
+// fetch gets numbers for the waiting calls until none is waiting.
 func (c *cCounter) fetch() {
 	q := &c.queue
 	var room []ID
@@ -169,7 +170,7 @@ func (c *cCounter) fetch() {
 		for w := q.first; w != nil; w = w.after {
 			w.isAsked = false
 			if w.filled > 0 && err == nil {
-				w.since = now // each wait of a batch may take this long, as in the library
+				w.since = now // a batch may wait this long each time, as in the library
 			}
 		}
 		q.mutex.Unlock()
@@ -189,7 +190,7 @@ func (c *cCounter) mostAtOnce() int {
 	return mostFetched
 }
 
-// close ends all waiting calls.
+// close makes all waiting calls return [ErrClosed].
 func (q *counterQueue) close() {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
@@ -197,13 +198,13 @@ func (q *counterQueue) close() {
 	q.tellAll()
 }
 
-// storeCalls limits how many calls at once may block in the library to wait for the store, if one call cannot serve
-// them all.
+// storeCalls limits how many calls may block in the library at once, waiting for the store. It is used where one call
+// cannot serve all of them.
 type storeCalls struct {
 	maxWait time.Duration
 	slots   chan struct{}
 	closed  chan struct{}
-	// How many calls wait for a slot.
+	// How many calls are waiting for a slot.
 	behind *atomic.Int32
 }
 
@@ -242,7 +243,7 @@ func bounded[T any](ctx context.Context, s *storeCalls, call, tooLate func() (T,
 	case s.slots <- struct{}{}:
 		s.behind.Add(-1)
 		if time.Since(begun) >= s.maxWait {
-			// Nobody would wait for the answer any more.
+			// Nobody would be waiting for the answer any more.
 			s.leave()
 			timer.Stop()
 			return tooLate()
@@ -261,8 +262,8 @@ func bounded[T any](ctx context.Context, s *storeCalls, call, tooLate func() (T,
 	return none, err
 }
 
-// afterwards makes a call that has a slot. It uses a goroutine, because the library may wait longer than this call
-// still can.
+// afterwards makes a call that has a slot. It uses a goroutine, because the library may wait longer than the time this
+// call has left.
 func afterwards[T any](
 	ctx context.Context, s *storeCalls, timer *time.Timer, call, tooLate func() (T, error),
 ) (none T, err error) {
@@ -312,8 +313,8 @@ func maxWaitOf(value string) time.Duration {
 	return duration(ms)
 }
 
-// openContext opens an object, in the background if the context can end, and closes the object if the context ends
-// first.
+// openContext opens an object, in the background if the context can be canceled, and closes the object if the context
+// is done first.
 func openContext[T interface{ Close() error }](ctx context.Context, open func() (T, error)) (none T, err error) {
 	if err := ctx.Err(); err != nil {
 		return none, err
@@ -330,7 +331,7 @@ func openContext[T interface{ Close() error }](ctx context.Context, open func() 
 	go func() {
 		var r result
 		defer func() {
-			// A custom clock may panic or end its goroutine, which the caller must see.
+			// A custom clock may panic or exit its goroutine; either way, the caller must be told.
 			r.panicked = recover()
 			results <- r
 		}()

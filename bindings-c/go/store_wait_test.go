@@ -19,7 +19,7 @@ import (
 
 func threadsMade() int { return pprof.Lookup("threadcreate").Count() }
 
-// mostForAStore is how many threads the calls of one counter may make, with those that Go makes for itself.
+// mostForAStore is how many threads one counter's calls may create, including those that Go creates for itself.
 const mostForAStore = 60
 
 func TestGoroutinesThatAskAStoreAreFewThreads(t *testing.T) {
@@ -56,7 +56,7 @@ func TestGoroutinesThatAskAStoreAreFewThreads(t *testing.T) {
 	}
 }
 
-// deadStore opens a counter that has nothing in hand, and whose store does not answer.
+// deadStore opens a counter that has nothing in hand and whose store does not answer.
 func deadStore(t *testing.T, name string, maxWait time.Duration) *polyflake.Counter {
 	t.Helper()
 	address, stop, _ := counterStore(t)
@@ -108,7 +108,7 @@ func TestGoroutinesThatWaitForADeadStoreAreFewThreads(t *testing.T) {
 	waiting.Wait()
 }
 
-// Each ends when its own time is over, although one before it is still in the library then.
+// Each call returns when its own time is up, even if an earlier one is still in the library.
 func TestEachCallWaitsItsOwnTime(t *testing.T) {
 	counter := deadStore(t, "bounds", 500*time.Millisecond)
 	var waiting sync.WaitGroup
@@ -138,7 +138,7 @@ func wantCounterUnavailable(t *testing.T, err error) {
 	}
 }
 
-// The library's call is for an hour, and the one behind it has waited for long enough.
+// The call in the library may wait for an hour, but the one behind it has waited long enough.
 func TestACallBehindAnotherEnds(t *testing.T) {
 	counter := deadStore(t, "behind", time.Hour)
 	first, second := make(chan error, 1), make(chan error, 1)
@@ -176,7 +176,7 @@ func TestContextsOfCounters(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, call := range calls { // over before it began
+	for _, call := range calls { // the context is already done
 		if err := call(); err != context.Canceled {
 			t.Error(err)
 		}
@@ -250,7 +250,7 @@ func TestContextsOfSequences(t *testing.T) {
 }
 
 func TestContextsOfOpening(t *testing.T) {
-	// It takes connections, and says nothing.
+	// This server accepts connections but never answers.
 	silent := must(net.Listen("tcp", "127.0.0.1:0"))
 	defer silent.Close()
 	store := "redis://" + silent.Addr().String() + "/0"
@@ -291,7 +291,7 @@ func TestContextsOfOpening(t *testing.T) {
 	t.Error("no panic:", ids, err)
 }
 
-// Whatever the way of a number, it is greater than all that were returned before its call began.
+// No matter how a number is taken, it is greater than every number returned before its call began.
 func TestNumbersIncreaseFromCallToCallWhileCallsWait(t *testing.T) {
 	const goroutines, rounds = 48, 40
 	address, _, _ := counterStore(t)

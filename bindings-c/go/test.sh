@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The Go package's checks: gofmt, vet, tests, tests under the race detector and cgo's pointer checks, and a short fuzz.
-# The library is found as anybody finds it: by PKG_CONFIG_PATH when it is built and LD_LIBRARY_PATH when it runs.
+# Checks the Go package with gofmt, vet, tests and, unless PROFILE is dev, tests under the race detector and cgo's
+# pointer checks, and a short fuzz run. As for any user, PKG_CONFIG_PATH points to the library at build time, and
+# LD_LIBRARY_PATH at run time.
 set -uo pipefail
 cd "$(dirname "$0")"
 
@@ -10,19 +11,18 @@ skip() {
   exit 0
 }
 command -v go >/dev/null 2>&1 || skip "there is no Go (1.24 or later is needed)"
-# An older Go must not fetch a newer one.
+# An older Go must not download a newer one.
 export GOTOOLCHAIN=local CGO_ENABLED=1
 version=$(go env GOVERSION)
 minor=$(sed -nE 's/^go1\.([0-9]+).*/\1/p' <<<"$version")
 [ -z "$minor" ] || [ "$minor" -ge 24 ] || skip "this is $version, and 1.24 or later is needed"
 
-# For its leases; without it, and the servers that the Makefile installs, those tests are skipped.
+# For the tests of leases. They are skipped if this server, or one of those that the Makefile installs, is missing.
 ../../tools/need redis-server redis-server || true
 passed=0
 failed=0
 
-# Go's build cache does not look at C headers: with the header's checksum among the flags, another header is another
-# build.
+# Go's build cache ignores C headers. With the header's checksum among the flags, a changed header causes a rebuild.
 if ! header=$(pkg-config --print-errors --variable=includedir polyflake 2>&1)/polyflake.h; then
   echo "FAILED: pkg-config does not find the library: ${header%/polyflake.h}"
   echo "0 passed, 1 failed"
@@ -34,7 +34,7 @@ export CGO_CFLAGS
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-# check NAME COMMAND...: one check that says something only where it fails.
+# check NAME COMMAND...: runs one check, whose output is shown only if it fails.
 check() {
   local name=$1
   shift
@@ -48,7 +48,7 @@ check() {
   fi
 }
 
-# tests NAME COMMAND...: a run of go test -v, whose tests are counted, cases of the vectors among them.
+# tests NAME COMMAND...: runs go test -v and counts its tests, including the cases of the vectors.
 tests() {
   local name=$1 good bad over status=0
   shift
@@ -56,7 +56,7 @@ tests() {
   good=$(grep -cE '^ *--- PASS' "$log")
   bad=$(grep -cE '^ *--- FAIL' "$log")
   over=$(grep -cE '^ *--- SKIP|passed over:' "$log")
-  # One that did not build, or crashed, has no line of its own.
+  # If the tests did not build, or crashed, no line says FAIL.
   [ "$status" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
   passed=$((passed + good))
   failed=$((failed + bad))
@@ -72,12 +72,16 @@ unformatted() {
 check "gofmt" unformatted
 check "go vet" go vet ./...
 tests "tests" go test -count=1 -v ./...
-# Without what the race detector cannot see: its own memory, and other processes. The stores are not Go's.
-tests "tests with -race and cgocheck2" env GOEXPERIMENT=cgocheck2 \
-  go test -count=1 -race -skip 'TestMemoryComesBack|TestReadmePrograms|TestBuildWithoutCgo|TestLeaseStores' -v ./...
-# By count: a fuzzer that is ended by the clock may call that a failure (context deadline exceeded).
-check "fuzzing layouts" go test -run '^$' -fuzz '^FuzzLayout$' -fuzztime 100000x .
-check "fuzzing the texts of IDs" go test -run '^$' -fuzz '^FuzzParseID$' -fuzztime 100000x .
+# Each of these recompiles Go's standard library, so `make test` leaves them to `make test-release`.
+if [ "${PROFILE:-}" != dev ]; then
+  # Skips the tests that the race detector cannot check or would disturb: those of memory use, other processes and the
+  # stores, whose clients are not written in Go.
+  tests "tests with -race and cgocheck2" env GOEXPERIMENT=cgocheck2 \
+    go test -count=1 -race -skip 'TestMemoryComesBack|TestReadmePrograms|TestBuildWithoutCgo|TestLeaseStores' -v ./...
+  # Limited by count: a fuzzer stopped by a time limit may report that as a failure (context deadline exceeded).
+  check "fuzzing layouts" go test -run '^$' -fuzz '^FuzzLayout$' -fuzztime 100000x .
+  check "fuzzing the texts of IDs" go test -run '^$' -fuzz '^FuzzParseID$' -fuzztime 100000x .
+fi
 
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

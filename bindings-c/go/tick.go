@@ -12,10 +12,10 @@ import (
 	"github.com/polyflake/polyflake/bindings-c/go/internal/counter"
 )
 
-// tick takes IDs without a C call, as polyflake_words describes, as long as they are in the same tick as the last ID.
-// Its pointers refer to C memory. limit and node must not be used after the polyflake_snowflake is freed.
+// tick takes IDs without a C call, in the way polyflake_words describes, as long as they are in the same tick as the
+// last ID. Its pointers refer to C memory. limit and node must not be used after the polyflake_snowflake is freed.
 type tick struct {
-	clockStart, clockKept, cursor *uint64 // cursor is nil if every ID takes a call
+	clockStart, clockKept, cursor *uint64 // cursor is nil if every ID requires a call
 	limit                         *unsafe.Pointer
 	epochMs, tickMs               uint64
 	node                          *uint64 // in the polyflake_snowflake, like limit
@@ -47,7 +47,7 @@ func newTick(c *C.polyflake_snowflake) tick {
 	}
 }
 
-// next returns the next ID, or 0 if that takes a C call. The order of the loads matters.
+// next returns the next ID, or 0 if that requires a C call. The order of the loads matters.
 func (t *tick) next() ID {
 	if t.cursor == nil {
 		return 0

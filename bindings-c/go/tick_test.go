@@ -86,7 +86,7 @@ func TestAClockReadingEndsWithItsWindow(t *testing.T) {
 			t.Errorf("an ID after a window of %d counts: %d", window, got)
 		}
 	}
-	// Until a reading comes before its window is over.
+	// Retries until a reading is used within its window.
 	var got polyflake.ID
 	for tries := 0; got == 0 && tries < 1_000_000; tries++ {
 		got = polyflake.NextByCounter(ids, last, nowMs, 0, longest)

@@ -19,8 +19,8 @@ import (
 	polyflake "github.com/polyflake/polyflake/bindings-c/go"
 )
 
-// Every case of tests/vectors.json, which describes its own format under "about", through the public API. A case
-// with a number that does not fit a Go type is skipped.
+// These tests run every case in tests/vectors.json, which describes its own format under "about", through the public
+// API. A case whose number does not fit in a Go type is skipped.
 
 type vectorFile struct {
 	About          []string
@@ -129,7 +129,7 @@ type step struct {
 	RetryAfterMs          *string `json:"retry_after_ms"`
 }
 
-// nodeValue is a text or a map of fields to texts; both are nil if there is none.
+// nodeValue is a string, or a map from fields to strings; both are nil if there is no node.
 type nodeValue struct {
 	text   *string
 	fields map[string]string
@@ -171,7 +171,7 @@ func vectors(tb testing.TB) vectorFile {
 	return v
 }
 
-// each runs the cases of a section.
+// each runs every case in a section.
 func each[C any](t *testing.T, cases []C, run func(t *testing.T, c C)) {
 	t.Helper()
 	if len(cases) == 0 {
@@ -193,7 +193,7 @@ func each[C any](t *testing.T, cases []C, run func(t *testing.T, c C)) {
 	}
 }
 
-// number parses a number that always fits 64 bits, such as an expected ID.
+// number parses a number that always fits in 64 bits, such as an expected ID.
 func number(t *testing.T, text string) uint64 {
 	t.Helper()
 	n, err := strconv.ParseUint(text, 10, 64)
@@ -203,7 +203,7 @@ func number(t *testing.T, text string) uint64 {
 	return n
 }
 
-// given parses an argument, and skips the test if it does not fit a Go type.
+// given parses an argument, and skips the test if it does not fit in a Go type.
 func given(t *testing.T, text string) uint64 {
 	t.Helper()
 	n, err := strconv.ParseUint(text, 10, 64)
@@ -213,7 +213,7 @@ func given(t *testing.T, text string) uint64 {
 	return n
 }
 
-// instant parses Unix ms, which may take more than 64 bits: a time.Time can hold them.
+// instant parses Unix ms, which may need more than 64 bits; a time.Time can hold that many.
 func instant(t *testing.T, text string) time.Time {
 	t.Helper()
 	ms, ok := new(big.Int).SetString(text, 10)
@@ -262,7 +262,7 @@ var codes = map[string]polyflake.Code{
 	"internal":              polyflake.ErrInternal,
 }
 
-// wantError checks in every way that an error is the one with this name.
+// wantError checks an error's code, name and message, and that errors.Is and errors.As recognize it.
 func wantError(t *testing.T, err error, name string) *polyflake.Error {
 	t.Helper()
 	code, known := codes[name]
@@ -371,7 +371,7 @@ func TestVectorDecode(t *testing.T) {
 
 func TestVectorDecodeRefused(t *testing.T) {
 	each(t, vectors(t).DecodeRefused, func(t *testing.T, c decodeCase) {
-		// A number that is too large for an ID fails already when it is read from text.
+		// A number that is too large for an ID already fails when it is parsed.
 		id, err := polyflake.ParseID(c.ID, polyflake.Decimal)
 		if err == nil {
 			_, err = layoutOf(t, c.Layout).Decode(id)
@@ -507,7 +507,7 @@ func (c *heldClock) now() (time.Time, error) {
 	return time.UnixMilli(c.value), nil
 }
 
-// optionsOf sets each option with its own function if that can express the value, otherwise with Set.
+// optionsOf sets each option with its own function if that function can express the value, otherwise with Set.
 func optionsOf(texts optionTexts) []polyflake.Option {
 	var options []polyflake.Option
 	for name, value := range texts {

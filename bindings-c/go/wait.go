@@ -17,41 +17,42 @@ import (
 )
 
 const (
-	// mostAsked is the most IDs that one poll asks for.
+	// mostAsked is the maximum number of IDs that one poll requests.
 	mostAsked = 1 << 14
 	// longestPause is the longest time that a step of the clock may go unnoticed.
 	longestPause = 50 * time.Millisecond
 	// exactPause is how long the end of a wait may block a thread, because Go's timers are up to a millisecond late.
 	exactPause = 2 * time.Millisecond
-	// mostExact is how many threads may be blocked like this. In further queues, the first call waits in Go to the end.
+	// mostExact is how many threads may be blocked this way at once. In all other queues, the first call waits in Go
+	// the whole time.
 	mostExact = 8
 	// grace is how late the first call may be before the others poll for themselves.
 	grace = 10 * time.Millisecond
 )
 
-// exact counts the threads that are blocked for an exactPause.
+// exact counts the threads currently blocked for an exactPause.
 var exact atomic.Int32
 
 // queue holds a Snowflake's waiting calls. The first call waits for the clock, and gets IDs for all of them from
 // polyflake_waiting_poll. This gives the queue one place among all calls in the process that wait for the same IDs. The
-// other calls wait for the first. A batch that got some of its IDs goes to the end.
+// other calls wait for the first. A batch that received only some of its IDs goes to the back.
 type queue struct {
 	maxWait time.Duration
 
 	mutex sync.Mutex
 	line
 	isClosed bool
-	// The time when the queue last got IDs.
+	// When the queue last received IDs.
 	served time.Time
 	// nil until a poll needs it.
 	place *C.polyflake_waiting
 	// How many IDs the polls ask for, and for how many calls, counted from the first. If a poll gets none, the next
 	// poll asks for the same: it may get IDs that were taken in between, which must not go to calls that have begun
-	// since, because greater IDs may have been returned before these calls began.
+	// since then, because greater IDs may have been returned before those calls began.
 	asked, askedCalls int
-	// Set if one of these calls has left since.
+	// Set if one of these calls has left the queue since.
 	isShort bool
-	// The time when the current poll began; zero if there is none.
+	// When the current poll began; zero if there is none.
 	polling time.Time
 	// A buffer for the IDs of several calls.
 	room []ID
@@ -64,16 +65,16 @@ type line struct{ first, last *waiter }
 type waiter struct {
 	ids    []ID
 	filled int
-	err    error // the reason that it gets none, in a counter's queue
+	err    error // why it gets no numbers, in a counter's queue
 	since  time.Time
 	timer  *time.Timer
-	// Signaled when the call has its IDs, is the first, or must end.
+	// Signaled when the call has its IDs, becomes the first, or must stop waiting.
 	news              chan struct{}
 	before, after     *waiter
 	isQueued, isAsked bool
 }
 
-// wait fills the rest of ids, of which the first filled ones are already there.
+// wait fills the rest of ids, whose first filled elements are already there.
 func (c *cSnowflake) wait(ctx context.Context, ids []ID, filled int) error {
 	defer runtime.KeepAlive(c)
 	w := &waiter{ids: ids, filled: filled, since: time.Now(), news: make(chan struct{}, 1)}
@@ -82,7 +83,7 @@ func (c *cSnowflake) wait(ctx context.Context, ids []ID, filled int) error {
 	q.mutex.Lock()
 	q.push(w)
 	q.mutex.Unlock()
-	// This runs even if a clock panics or, although it must not, ends its goroutine.
+	// This runs even if a clock panics or calls runtime.Goexit, although it must not.
 	defer q.leave(w)
 	for isCancelled := false; ; {
 		q.mutex.Lock()
@@ -126,7 +127,7 @@ func (c *cSnowflake) poll(w *waiter) (time.Duration, error) {
 	q := &c.queue
 	q.mutex.Lock()
 	if q.isShort {
-		// Take another place, so as not to get the IDs of a call that has left.
+		// Take another place, so as not to get the IDs of a call that has left the queue.
 		q.forget()
 	}
 	if q.place == nil {
@@ -163,8 +164,8 @@ func (c *cSnowflake) poll(w *waiter) (time.Duration, error) {
 	if result.failure == nil && result.count == 0 {
 		pause := pauseOf(result)
 		if q.asked > q.askedCalls && !q.last.isAsked {
-			// The poll asks for a batch, but not for calls that have come since. Ask again, or the batch would get the
-			// whole next tick.
+			// The poll asks for a batch, but not for calls that have arrived since. Ask again, or the batch would get
+			// the whole next tick.
 			q.forget()
 			pause = 0
 		}
@@ -179,7 +180,8 @@ func (c *cSnowflake) poll(w *waiter) (time.Duration, error) {
 	q.askNone()
 	q.settle(w)
 	q.mutex.Unlock()
-	// All served calls have their IDs. Those that run first use up the rest of the tick, so they take turns.
+	// All served calls have their IDs. Those that run first use up the rest of the tick, so they are woken in random
+	// order.
 	rand.Shuffle(len(served), func(i, j int) { served[i], served[j] = served[j], served[i] })
 	for _, other := range served {
 		other.tell()
@@ -190,8 +192,8 @@ func (c *cSnowflake) poll(w *waiter) (time.Duration, error) {
 	return 0, failed(result.failure)
 }
 
-// pollAlone polls for a call that has waited as long as it may, because the first call is stuck in a clock or on the
-// disk. The call leaves the queue, unless it is a batch that got only some of its IDs.
+// pollAlone polls for a call that has waited for the maximum time, because the first call is stuck in a clock or on the
+// disk. The call leaves the queue, unless it is a batch that received only some of its IDs.
 func (c *cSnowflake) pollAlone(w *waiter) error {
 	q := &c.queue
 	q.mutex.Lock()
@@ -277,7 +279,7 @@ func (w *waiter) tell() {
 	}
 }
 
-// put writes the next IDs of a call. If the lease has changed the node, a batch begins again, because all its IDs must
+// put writes the next IDs of a call. If the lease has changed the node, a batch starts over, because all its IDs must
 // have the same node.
 func (w *waiter) put(ids []ID, nodeMask ID) {
 	if w.filled > 0 && (w.ids[0]^ids[0])&nodeMask != 0 {
@@ -328,7 +330,7 @@ func (q *queue) remove(w *waiter) {
 	q.line.remove(w)
 }
 
-// settle runs after calls have left the queue: it wakes the new first call, unless that is the caller.
+// settle is called after calls have left the queue. It wakes the new first call, unless that is the caller.
 func (q *queue) settle(caller *waiter) {
 	switch {
 	case q.first == nil:
@@ -348,7 +350,7 @@ func (q *queue) ask() {
 	}
 }
 
-// askNone resets that, after a poll that got IDs or failed.
+// askNone undoes ask, after a poll that got IDs or failed.
 func (q *queue) askNone() {
 	for w := q.first; w != nil && w.isAsked; w = w.after {
 		w.isAsked = false
@@ -363,7 +365,7 @@ func (q *queue) forget() {
 	q.place = nil
 }
 
-// deal gives the IDs to the calls that they were asked for: one to each, and the rest to the first calls that want
+// deal gives the IDs to the calls for which they were requested: one to each, and the rest to the first calls that want
 // more. It returns the calls that have all their IDs.
 func (l *line) deal(ids []ID, nodeMask ID) (served []*waiter) {
 	calls := 0
@@ -387,7 +389,7 @@ func (l *line) deal(ids []ID, nodeMask ID) (served []*waiter) {
 	return served
 }
 
-// waited returns how long no call in the queue has got IDs since w came.
+// waited returns how long it has been since w arrived or, if that was later, since the queue last received IDs.
 func (q *queue) waited(w *waiter) time.Duration {
 	since := w.since
 	if q.served.After(since) {
@@ -396,12 +398,12 @@ func (q *queue) waited(w *waiter) time.Duration {
 	return time.Since(since)
 }
 
-// isLate reports whether a call has waited longer than it may while the first call is stuck in a poll.
+// isLate reports whether a call has waited longer than the maximum time while the first call is stuck in a poll.
 func (q *queue) isLate(w *waiter) bool {
 	return !q.polling.IsZero() && q.waited(w) >= q.maxWait+grace
 }
 
-// leave removes a call that ends.
+// leave removes a call that is about to return.
 func (q *queue) leave(w *waiter) {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
@@ -411,7 +413,7 @@ func (q *queue) leave(w *waiter) {
 	}
 }
 
-// close ends all waiting calls.
+// close makes all waiting calls return [ErrClosed].
 func (q *queue) close() {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()

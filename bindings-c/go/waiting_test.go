@@ -17,20 +17,21 @@ import (
 )
 
 const (
-	// A tick lasts a hundred years, and a new cursor treats the current one as used up: every call waits.
+	// A tick lasts a hundred years, and a new cursor treats the current tick as used up, so every call waits.
 	neverLayout = "timestamp:8|node:4|sequence:1@0/3155760000s"
 	// 16 IDs a second.
 	slowLayout = "timestamp:35|worker:10|sequence:4@1735689600000/1s"
 )
 
-// handClock is a clock that is moved by hand.
+// handClock is a clock that is set by hand.
 type handClock struct{ ms atomic.Int64 }
 
 func (c *handClock) now() (time.Time, error) { return time.UnixMilli(c.ms.Load()), nil }
 
 func (c *handClock) nextTick() { c.ms.Add(1000) }
 
-// fullTick makes a Snowflake of 16 IDs a second, on a clock that is moved by hand, whose current second is used up.
+// fullTick creates a Snowflake that issues 16 IDs a second, on a clock that is set by hand, and uses up the current
+// second.
 func fullTick(t *testing.T, clock *handClock, options ...polyflake.Option) *polyflake.Snowflake {
 	t.Helper()
 	clock.ms.Store(1750000000000)
@@ -50,7 +51,7 @@ type answer struct {
 	err error
 }
 
-// asks begins a call in a goroutine, and returns once it waits as the n-th one.
+// asks starts a call in a goroutine, and returns once n calls are waiting.
 func asks(ids *polyflake.Snowflake, n int, call func() ([]polyflake.ID, error)) <-chan answer {
 	answers := make(chan answer, 1)
 	go func() {
@@ -74,7 +75,7 @@ func asksForOne(ids *polyflake.Snowflake, n int, ctx context.Context) <-chan ans
 	})
 }
 
-// untilWaits returns once this number of calls has found no free slot.
+// untilWaits returns once the given number of calls have found no free slot.
 func untilWaits(ids *polyflake.Snowflake, calls uint64) {
 	for must(ids.Stats()).Waits < calls {
 		time.Sleep(time.Millisecond)
@@ -111,7 +112,7 @@ func TestGoroutinesThatWaitAreNoThreads(t *testing.T) {
 
 func TestManySnowflakesThatWaitAreFewThreads(t *testing.T) {
 	const snowflakes, most = 1000, 200
-	// All wait for the end of the same short tick, time and again.
+	// All wait for the end of the same short tick, over and over.
 	var waiting sync.WaitGroup
 	for node := range snowflakes {
 		ids := must(polyflake.New(polyflake.WithLayout("timestamp:41|node:10|sequence:1@1735689600000/5ms"),
@@ -134,7 +135,7 @@ func TestCallsThatWaitAreServedInTheirOrder(t *testing.T) {
 	for _, processors := range []int{1, 4} {
 		t.Run(fmt.Sprint(processors), func(t *testing.T) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
-			const calls = 100 // more than six ticks have
+			const calls = 100 // more than fit in six ticks
 			var clock handClock
 			ids := fullTick(t, &clock)
 			var answers []<-chan answer
@@ -172,7 +173,7 @@ func TestBatchesThatWaitLeaveOthersTheirShare(t *testing.T) {
 	for polyflake.CallsAskedFor(ids) != 3 {
 		time.Sleep(time.Millisecond)
 	}
-	clock.nextTick() // 14, 1 and 1
+	clock.nextTick() // its IDs are dealt out as 14, 1 and 1
 	first := (<-one).ids[0]
 	clock.nextTick()
 	second := (<-other).ids
@@ -224,7 +225,7 @@ func TestAContextEndsTheWait(t *testing.T) {
 	if err := (<-first).err; !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, not the context's", err)
 	}
-	// The next one takes over, and no ID is lost.
+	// The next call takes over, and no ID is lost.
 	clock.nextTick()
 	a, b := <-second, <-last
 	if a.err != nil || b.err != nil {
@@ -233,7 +234,7 @@ func TestAContextEndsTheWait(t *testing.T) {
 	equal(t, "the first sequence", must(ids.Decode(a.ids[0])).Sequence, 0)
 	equal(t, "the second sequence", must(ids.Decode(b.ids[0])).Sequence, 1)
 
-	// Before there is anything to wait for, too.
+	// A call whose context is already done fails even if there is nothing to wait for.
 	for _, err := range []error{
 		func() error { _, err := ids.NextIDContext(over); return err }(),
 		func() error { _, err := ids.NextIDsContext(over, 2); return err }(),
@@ -247,7 +248,7 @@ func TestAContextEndsTheWait(t *testing.T) {
 	equal(t, "a batch", len(must(ids.NextIDsContext(context.Background(), 3))), 3)
 }
 
-// Whatever is cancelled when, no ID repeats, and nobody waits forever.
+// No matter which calls are cancelled and when, no ID repeats, and no call waits forever.
 func TestContextsThatEndAmidCalls(t *testing.T) {
 	const goroutines, rounds = 64, 40
 	ids := must(polyflake.New(polyflake.WithLayout("yitter"), polyflake.Node(61), polyflake.MaxWait(time.Hour)))
@@ -337,7 +338,7 @@ func TestCloseEndsCallsThatWait(t *testing.T) {
 	}
 }
 
-// A clock of the caller's that does something else when it is read while calls wait.
+// badClock is a custom clock that, when isBad is set, does something else the next time it is read.
 func badClock(clock *handClock, isBad *atomic.Bool, instead func() error) polyflake.Option {
 	return polyflake.Clock(func() (time.Time, error) {
 		if isBad.Swap(false) {
@@ -360,7 +361,7 @@ func TestAClockThatFailsWhileCallsWaitFailsOne(t *testing.T) {
 			var clock handClock
 			var isBad atomic.Bool
 			ids := fullTick(t, &clock, badClock(&clock, &isBad, fails))
-			// The first one, which reads the clock.
+			// The first call, which reads the clock.
 			ended := make(chan any)
 			go func() {
 				var err error
@@ -403,7 +404,7 @@ func TestAClockMayTakeIDsWhileCallsWait(t *testing.T) {
 	var isBad atomic.Bool
 	var ids *polyflake.Snowflake
 	var inside atomic.Pointer[error]
-	// The tick is full, so this waits too, until the time is over.
+	// The tick is full, so this waits too, until its time is up.
 	ids = fullTick(t, &clock, polyflake.MaxWait(50*time.Millisecond), badClock(&clock, &isBad, func() error {
 		_, err := ids.NextID()
 		inside.Store(&err)
@@ -415,14 +416,14 @@ func TestAClockMayTakeIDsWhileCallsWait(t *testing.T) {
 	if err := (<-first).err; err != nil && !errors.Is(err, polyflake.ErrSequenceExhausted) {
 		t.Error(err)
 	}
-	// If the first call's time was over before the clock was bad, this one reads it.
+	// If the first call's time was up before isBad was set, this one reads the bad clock.
 	for isBad.Load() {
 		_, _ = ids.NextID()
 	}
 	wantError(t, *inside.Load(), "sequence_exhausted")
 }
 
-// The call that reads the clock for all waits for one of the others, which must notice.
+// The call that reads the clock for all the others waits for one of them. That one must notice, and give up.
 func TestAClockThatWaitsForAnotherCallEnds(t *testing.T) {
 	var clock handClock
 	var isBad atomic.Bool
@@ -441,7 +442,7 @@ func TestAClockThatWaitsForAnotherCallEnds(t *testing.T) {
 	first := asksForOne(ids, 1, context.Background())
 	isBad.Store(true)
 	wantError(t, (<-first).err, "sequence_exhausted")
-	// As above.
+	// If the first call's time was up before isBad was set, this one reads the bad clock.
 	for isBad.Load() {
 		_, _ = ids.NextID()
 	}
@@ -460,7 +461,7 @@ func TestAClockThatBlocksHoldsUpNobodyElse(t *testing.T) {
 	first := asksForOne(ids, 1, context.Background())
 	isBad.Store(true)
 	<-blocked
-	// They have waited for long enough.
+	// These have waited long enough.
 	over, cancel := context.WithCancel(context.Background())
 	second := asksForOne(ids, 2, over)
 	third := asksForOne(ids, 3, context.Background())
@@ -470,7 +471,7 @@ func TestAClockThatBlocksHoldsUpNobodyElse(t *testing.T) {
 		t.Error(err)
 	}
 	wantError(t, (<-third).err, "sequence_exhausted")
-	fourth := asksForOne(ids, 2, context.Background()) // whose time is not over
+	fourth := asksForOne(ids, 2, context.Background()) // its time is not up yet
 	clock.nextTick()
 	close(goOn)
 	if err := (<-fourth).err; err != nil {
@@ -479,7 +480,7 @@ func TestAClockThatBlocksHoldsUpNobodyElse(t *testing.T) {
 	<-first
 }
 
-// A node has one state file for as long as the process.
+// A node keeps its state file for as long as the process runs, so each run of the test uses another node.
 var stateNode atomic.Uint64
 
 func TestCallsThatWaitForAStateFile(t *testing.T) {
@@ -507,8 +508,8 @@ func TestCallsThatWaitForAStateFile(t *testing.T) {
 	}
 }
 
-// Through a queue, from a call that leads in another one, or in a thread: whatever the way of an ID, it is greater than all
-// that were returned before its call began.
+// Whether an ID comes through a queue, from the leading call of another queue, or from a call that blocks its thread,
+// it is greater than every ID returned before its call began.
 func TestIDsIncreaseFromCallToCallWhileCallsWait(t *testing.T) {
 	const goroutines, rounds = 24, 200
 	var snowflakes [2]*polyflake.Snowflake
@@ -539,7 +540,7 @@ func TestIDsIncreaseFromCallToCallWhileCallsWait(t *testing.T) {
 				ask()
 				return
 			}
-			// Inside a clock, where it blocks a thread.
+			// Inside a clock, where a call blocks its thread.
 			var once sync.Once
 			must(must(polyflake.New(polyflake.Node(1), polyflake.Clock(func() (time.Time, error) {
 				once.Do(ask)

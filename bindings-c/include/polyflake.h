@@ -1,5 +1,5 @@
 /* Polyflake: 64-bit, time-ordered, unique IDs (Snowflakes), and numbers that count up (counters, and sequences, which
- * keep a count for each of many keys).
+ * keep a separate count for each key).
  *
  *   polyflake_options *o = polyflake_options_new();
  *   polyflake_options_set(o, "node", "7", NULL);
@@ -65,7 +65,7 @@
 #define POLYFLAKE_LEASE_STATE_NONE 0
 
 /**
- * The Snowflake holds a node, and the store answers.
+ * The Snowflake holds a node, and the store is answering.
  */
 #define POLYFLAKE_LEASE_STATE_HELD 1
 
@@ -130,7 +130,7 @@
 #define POLYFLAKE_ID_TEXT_SIZE 37
 
 /**
- * Issues numbers that count up, each of them once: 1, 2, 3 and so on. A store hands them out in segments, so that most
+ * Issues numbers that count up, each only once: 1, 2, 3 and so on. A store hands them out in segments, so that most
  * numbers need no round trip. Any number of threads may use it at once.
  */
 typedef struct polyflake_counter polyflake_counter;
@@ -147,21 +147,21 @@ typedef struct polyflake_options polyflake_options;
 
 /**
  * Converts IDs to public IDs and back. A public ID is a string that hides when and where the ID was issued. Immutable,
- * and safe to use from any thread. Takes a few KiB.
+ * and safe to use from any thread. It takes a few KiB of memory.
  */
 typedef struct polyflake_public_ids polyflake_public_ids;
 
 /**
- * Keeps a count for each of many keys: 1, 2, 3 and so on for "alice", and the same for "bob". Use them to number the
- * messages of an inbox or the versions of a document. Any number of threads may use them at once.
+ * Keeps a separate count for each key: 1, 2, 3 and so on for "alice", and the same for "bob". Use them to number the
+ * messages in an inbox or the versions of a document. Any number of threads may use them at once.
  *
  * A key's numbers increase, and none is issued twice, by any process, as long as the store does not lose a write it
- * has acknowledged. A key skips numbers if it was evicted from memory and comes back, or if it is new in a section
- * that has evicted keys. After a process ends without polyflake_sequences_close, all keys in a section skip numbers,
- * at most two steps.
+ * has acknowledged. A key skips numbers if it was evicted from memory and is used again, or if it is new in a section
+ * that has evicted keys. After a process exits without calling polyflake_sequences_close, all keys in a section
+ * continue above the section's bound, which is at most two steps above its highest number.
  *
  * Only the process that holds the lease issues numbers. In other processes, calls return POLYFLAKE_LEASE_UNAVAILABLE,
- * with a message that names the holder's label between backquotes.
+ * with a message that gives the holder's label in backticks.
  */
 typedef struct polyflake_sequences polyflake_sequences;
 
@@ -171,7 +171,7 @@ typedef struct polyflake_sequences polyflake_sequences;
 typedef struct polyflake_snowflake polyflake_snowflake;
 
 /**
- * A call that waits in the caller's own way: in an event loop, or in a runtime whose threads are cheaper than the
+ * A call that leaves the waiting to the caller: to an event loop, or to a runtime whose threads are cheaper than the
  * system's. While the call waits, it has a place in the queue of all calls in the process that wait for the same IDs.
  * It may move between threads, but only one thread may poll it at a time.
  */
@@ -192,23 +192,23 @@ typedef struct polyflake_detail {
    */
   size_t size;
   /**
-   * How many ms the clock is behind the last ID, for POLYFLAKE_CLOCK_MOVED_BACKWARDS; otherwise 0.
+   * For POLYFLAKE_CLOCK_MOVED_BACKWARDS, how many ms the clock is behind the last ID, less max_ahead_ms; otherwise 0.
    */
   uint64_t behind_ms;
   /**
    * How many ms the clock must advance before the next ID, for POLYFLAKE_CLOCK_MOVED_BACKWARDS and
-   * POLYFLAKE_SEQUENCE_EXHAUSTED; how many ms remain until the store is asked again, for POLYFLAKE_LEASE_LOST;
+   * POLYFLAKE_SEQUENCE_EXHAUSTED; how many ms remain until the store is queried again, for POLYFLAKE_LEASE_LOST;
    * otherwise 0.
    */
   uint64_t retry_after_ms;
   /**
-   * Says what is wrong and what would work, NUL-terminated.
+   * A message that says what is wrong and what would work, NUL-terminated.
    */
   char message[496];
 } polyflake_detail;
 
 /**
- * Statistics for monitoring, for the whole process, since the first counter with that name was opened.
+ * Statistics for monitoring. They cover the whole process since it first opened a counter with this name.
  */
 typedef struct polyflake_counter_counts {
   /**
@@ -220,11 +220,11 @@ typedef struct polyflake_counter_counts {
    */
   uint64_t in_hand;
   /**
-   * How many numbers the next segment has.
+   * How many numbers the next segment will have.
    */
   uint64_t step;
   /**
-   * How often the store handed out numbers.
+   * How many times the store has handed out numbers.
    */
   uint64_t segments;
   /**
@@ -232,7 +232,7 @@ typedef struct polyflake_counter_counts {
    */
   uint64_t skipped;
   /**
-   * How often a call found no number in hand and waited or failed.
+   * How many times a call found no number in hand and waited or failed.
    */
   uint64_t waits;
 } polyflake_counter_counts;
@@ -376,7 +376,7 @@ typedef struct polyflake_lease {
    */
   uint64_t node;
   /**
-   * The time until which IDs may be issued without hearing from the store, in Unix ms; 0 if no node is held now.
+   * The time until which IDs may be issued without a reply from the store, in Unix ms; 0 if no node is held now.
    */
   uint64_t bound_ms;
   /**
@@ -404,11 +404,11 @@ typedef struct polyflake_lease_event {
   /**
    * The kind: "acquired", "lost", "replaced" (another node was leased in place of a lost one), "released",
    * "store_unreachable", "store_reachable", "clock_differs", "asynchronous_replicas", "lead_differs", "waiting" (for
-   * a while, nobody can lease a node: all are in use, or the store may have lost records), "init_always" (the
+   * now, no process can lease a node: all are in use, or the store may have lost records), "init_always" (the
    * address contains init=always, which is for development and tests), "writes_lost" (the store lost a counter's
-   * numbers or the bounds of sequences), "numbers_may_repeat" (the store lost the record of numbers that this
-   * process got, and handed them out again) or "counter_stopped" (the store hands out no numbers for a counter).
-   * Later versions may add kinds.
+   * numbers or the bounds of sequences), "numbers_may_repeat" (the store lost its record of numbers this process had
+   * received, and handed them out again) or "counter_stopped" (the store hands out no numbers for a counter). Later
+   * versions may add kinds.
    */
   const char *kind;
   /**
@@ -428,7 +428,7 @@ typedef struct polyflake_lease_event {
    */
   int has_node;
   /**
-   * 1 if somebody should look into the event, otherwise 0.
+   * 1 if someone should look into the event, otherwise 0.
    */
   int is_warning;
 } polyflake_lease_event;
@@ -457,7 +457,7 @@ typedef struct polyflake_lease_record {
    */
   int has_node;
   /**
-   * 1 if somebody should look into the event, otherwise 0.
+   * 1 if someone should look into the event, otherwise 0.
    */
   int is_warning;
   /**
@@ -502,13 +502,13 @@ typedef struct polyflake_key {
    */
   const char *text;
   /**
-   * The length of the string in bytes. Any length works: a key takes the same memory however long it is.
+   * The length of the string in bytes. Any length works: a key's memory use does not depend on it.
    */
   size_t length;
 } polyflake_key;
 
 /**
- * Statistics for monitoring, for the whole process, since the first sequences with that name were opened.
+ * Statistics for monitoring. They cover the whole process since it first opened sequences with this name.
  */
 typedef struct polyflake_sequences_counts {
   /**
@@ -524,21 +524,21 @@ typedef struct polyflake_sequences_counts {
    */
   uint64_t evicted;
   /**
-   * How often bounds were moved in the store.
+   * How many times bounds were moved in the store.
    */
   uint64_t moves;
   /**
-   * How often a call waited or gave up.
+   * How many times a call waited or gave up.
    */
   uint64_t waits;
   /**
-   * How long numbers may be issued if the lease is not renewed, in ms; 0 if another process holds it.
+   * How much longer numbers may be issued if the lease is not renewed, in ms; 0 if another process holds it.
    */
   uint64_t time_left_ms;
 } polyflake_sequences_counts;
 
 /**
- * Everything a program needs to take an ID by itself, without calling this library, if that ID is in the same tick as
+ * Everything a program needs to take an ID on its own, without calling this library, if that ID is in the same tick as
  * the last one. Meant for languages where a call is expensive, and filled in by polyflake_snowflake_words.
  *
  * Read and write all words atomically, with at least acquire and release ordering, in these steps:
@@ -561,11 +561,12 @@ typedef struct polyflake_words {
    */
   size_t size;
   /**
-   * The processor's counter at a reading of the clock. All words except limit and node live as long as the library.
+   * The value of the processor's counter when the clock was read. All words except limit and node live as long as
+   * the library.
    */
   const uint64_t *clock_start;
   /**
-   * The result of that reading.
+   * That reading of the clock and its window, packed as in step 1.
    */
   const uint64_t *clock_kept;
   /**
@@ -585,7 +586,7 @@ typedef struct polyflake_words {
    */
   uint64_t tick_ms;
   /**
-   * The node bits in their place in the ID. Also a word in the Snowflake.
+   * The node bits, in their position in the ID. Like limit, this is a word in the Snowflake.
    */
   const uint64_t *node;
   /**
@@ -603,7 +604,7 @@ typedef struct polyflake_words {
 } polyflake_words;
 
 /**
- * Statistics for monitoring, since the cursor was created. They are counted only on slow paths.
+ * Statistics for monitoring. They cover the time since the cursor was created, and are updated only on slow paths.
  */
 typedef struct polyflake_stats {
   /**
@@ -611,11 +612,11 @@ typedef struct polyflake_stats {
    */
   size_t size;
   /**
-   * How often a call found no free slot and waited or failed.
+   * How many times a call found no free slot and waited or failed.
    */
   uint64_t waits;
   /**
-   * How often the clock was seen to step backward, tolerated or not.
+   * How many times the clock was seen to step backward, whether or not the step was tolerated.
    */
   uint64_t rollbacks;
   /**
@@ -627,7 +628,7 @@ typedef struct polyflake_stats {
    */
   int64_t last_issued_ms;
   /**
-   * How often the lease was lost because it expired or another process had its node; 0 without a lease.
+   * How many times the lease was lost because it expired or another process had its node; 0 without a lease.
    */
   uint64_t lease_losses;
 } polyflake_stats;
@@ -673,7 +674,7 @@ typedef struct polyflake_stats {
 #define POLYFLAKE_CLOCK_MOVED_BACKWARDS 7
 
 /**
- * No ID became available within the time that the call may wait.
+ * No ID became available within the time the call may wait.
  */
 #define POLYFLAKE_SEQUENCE_EXHAUSTED 8
 
@@ -693,7 +694,7 @@ typedef struct polyflake_stats {
 #define POLYFLAKE_STATE_FILE 11
 
 /**
- * No node is free, another process has the sequences, or the store cannot be reached.
+ * No node is free, another process holds the lease of the sequences, or the store cannot be reached.
  */
 #define POLYFLAKE_LEASE_UNAVAILABLE 12
 
@@ -708,8 +709,8 @@ typedef struct polyflake_stats {
 #define POLYFLAKE_CLOSED 14
 
 /**
- * The counter or a section of the sequences has no number: the store handed out none in time, or the numbers have
- * reached their end.
+ * The counter or a section of the sequences has no number: the store handed out none in time, or the numbers have run
+ * out.
  */
 #define POLYFLAKE_COUNTER_UNAVAILABLE 15
 
@@ -736,7 +737,7 @@ const char *polyflake_version(void);
  * Returns a warning if this process has loaded other copies of Polyflake besides this library (such as a Python
  * package or another version), otherwise NULL. Each copy has its own cursors, so Snowflakes with the same node repeat
  * each other's IDs if they are in different copies. Copies are detected on Linux; elsewhere, this returns NULL. A copy
- * that is loaded later is detected by a later call, or by a call in that copy. The string is static.
+ * loaded afterwards is detected by a later call, or by a call in that copy. The string is static.
  */
 const char *polyflake_copies_warning(void);
 
@@ -746,14 +747,14 @@ const char *polyflake_copies_warning(void);
  *
  * All counters in a process with the same stores and name share the numbers in hand. A library thread, which blocks
  * all signals, asks the store for more before they are used up. It does so until the last of these counters is closed,
- * or until a ttl after the last one is freed (the address sets the ttl; 30 s by default). Events are reported to the
- * listener set with polyflake_set_lease_listener.
+ * or one TTL after the last is freed (the address sets the TTL; 30 s by default). Events are reported to the listener
+ * set with polyflake_set_lease_listener.
  *
- * If a process ends without polyflake_counter_close, the numbers it had fetched but not returned are skipped: at most
- * two segments, and the numbers of its calls in progress.
+ * If a process exits without calling polyflake_counter_close, the numbers it had fetched but not returned are skipped:
+ * at most two segments, plus the numbers taken by calls in progress.
  *
  * Returns POLYFLAKE_INVALID_OPTION if an option is missing or invalid, if the stores differ in order or number from
- * those that the counter began with, if this process already uses the counter with another start or step, or if the
+ * those the counter started with, if this process already uses the counter with a different start or step, or if the
  * library was built without stores; or POLYFLAKE_COUNTER_UNAVAILABLE if the store cannot be reached or refuses to hand
  * out numbers.
  */
@@ -763,25 +764,25 @@ polyflake_status polyflake_counter_open(const struct polyflake_options *options,
 
 /**
  * Closes a counter. From then on, calls return POLYFLAKE_CLOSED, and so do calls that are waiting in other threads.
- * Closing the last counter with a name in this process returns the rest of its last segment to the store, waiting for
- * at most 5 s. Closing a counter again, or passing NULL, does nothing. This does not free the counter: call
- * polyflake_counter_free once no thread is inside a call.
+ * Closing the last counter with a given name in this process returns the rest of its last segment to the store,
+ * waiting for at most 5 s. Closing a counter again, or passing NULL, does nothing. This does not free the counter:
+ * call polyflake_counter_free once no thread is inside a call.
  */
 void polyflake_counter_close(const struct polyflake_counter *counter);
 
 /**
- * Frees a counter that no thread uses any longer, closed or not. If it was not closed, its numbers in hand are kept
- * for a ttl, so that the next counter with that name can use them. Does nothing for NULL.
+ * Frees a counter that no thread is using any longer, whether or not it was closed. If it was not, its numbers in hand
+ * are kept for one TTL, so that the next counter with that name can use them. Does nothing for NULL.
  */
 void polyflake_counter_free(struct polyflake_counter *counter);
 
 /**
- * Gets the next number. With one store, it is greater than every number that this process got before the call began.
+ * Gets the next number. With one store, it is greater than every number this process received before the call began.
  * If no number is in hand, the call waits for the store, for at most max_wait_ms. A child process fetches its own
  * numbers.
  *
- * Returns POLYFLAKE_COUNTER_UNAVAILABLE if the store hands out no number within that time, and at once if waiting does
- * not help (the store refuses, the counter was removed, or it has reached 2^63-1); or POLYFLAKE_CLOSED.
+ * Returns POLYFLAKE_COUNTER_UNAVAILABLE if the store hands out no number within that time, and at once if waiting
+ * would not help (the store refuses, the counter was removed, or it has reached 2^63-1); or POLYFLAKE_CLOSED.
  */
 polyflake_status polyflake_counter_next_id(const struct polyflake_counter *counter,
                                            uint64_t *number,
@@ -797,8 +798,8 @@ uint64_t polyflake_counter_next_id_or_zero(const struct polyflake_counter *count
 /**
  * Gets the next number without waiting for the store.
  *
- * Returns POLYFLAKE_COUNTER_UNAVAILABLE if no number is in hand; meanwhile, the library asks the store for more. With
- * a step of 1, this always happens. Returns POLYFLAKE_CLOSED after polyflake_counter_close.
+ * Returns POLYFLAKE_COUNTER_UNAVAILABLE if no number is in hand; the library then asks the store for more in the
+ * background. With a step of 1, this always happens. Returns POLYFLAKE_CLOSED after polyflake_counter_close.
  */
 polyflake_status polyflake_counter_try_next_id(const struct polyflake_counter *counter,
                                                uint64_t *number,
@@ -811,10 +812,10 @@ polyflake_status polyflake_counter_try_next_id(const struct polyflake_counter *c
 uint64_t polyflake_counter_try_next_id_or_zero(const struct polyflake_counter *counter);
 
 /**
- * Fills the array at numbers with the next n numbers. With one store, each is greater than the one before. They need
- * not be consecutive. If n is 0, numbers may be NULL. Whenever no number is in hand, the call waits for the store, for
- * at most max_wait_ms. On failure, the contents of the array are meaningless; numbers may be lost but are never
- * repeated.
+ * Fills the array at numbers with the next n numbers. With one store, each is greater than the one before. They are
+ * not necessarily consecutive. If n is 0, numbers may be NULL. Whenever no number is in hand, the call waits for the
+ * store, for at most max_wait_ms. On failure, the contents of the array are meaningless; numbers may be lost but are
+ * never repeated.
  *
  * Returns the same statuses as polyflake_counter_next_id, or POLYFLAKE_INVALID_OPTION for an array of more than
  * SIZE_MAX / 2 bytes.
@@ -825,8 +826,8 @@ polyflake_status polyflake_counter_fill(const struct polyflake_counter *counter,
                                         struct polyflake_detail *detail);
 
 /**
- * Gets the first of n consecutive numbers; the last is *first + n - 1. n must be 1 to POLYFLAKE_MAX_BATCH. If fewer
- * than n numbers are left in hand, they are skipped, and the store is asked for more.
+ * Gets the first of n consecutive numbers; the last is *first + n - 1. n must be between 1 and POLYFLAKE_MAX_BATCH. If
+ * fewer than n numbers are left in hand, they are skipped, and the store is asked for more.
  *
  * Returns the same statuses as polyflake_counter_next_id, or POLYFLAKE_INVALID_OPTION if n is out of range, or if the
  * counter has several stores, whose numbers are not consecutive.
@@ -837,7 +838,7 @@ polyflake_status polyflake_counter_next_block(const struct polyflake_counter *co
                                               struct polyflake_detail *detail);
 
 /**
- * Gets the highest number that the store has handed out, in segments, to any process, or 0 before the first segment.
+ * Gets the highest number in any segment that the store has handed out, to any process, or 0 before the first segment.
  * Queries the store.
  *
  * Returns POLYFLAKE_COUNTER_UNAVAILABLE if the store cannot be reached within max_wait_ms or has no such counter, or
@@ -849,18 +850,18 @@ polyflake_status polyflake_counter_peek(const struct polyflake_counter *counter,
 
 /**
  * Moves the counter above number: from then on, the store hands out only greater numbers. This process gives up its
- * numbers in hand; other processes use theirs up. Changes nothing if the counter is already higher.
+ * numbers in hand; other processes first use up theirs. Changes nothing if the counter is already higher.
  *
- * Returns the same statuses as polyflake_counter_peek, or POLYFLAKE_INVALID_OPTION for a number that is not 1 to
- * 2^63-1.
+ * Returns the same statuses as polyflake_counter_peek, or POLYFLAKE_INVALID_OPTION for a number that is not between 1
+ * and 2^63-1.
  */
 polyflake_status polyflake_counter_raise(const struct polyflake_counter *counter,
                                          uint64_t number,
                                          struct polyflake_detail *detail);
 
 /**
- * Deletes the counter from the store. A process that opens it later starts again at the first number, so numbers
- * repeat. From then on, this process's counters with that name issue no numbers. *existed is 1 if the store had the
+ * Deletes the counter from the store. From then on, this process's counters with that name issue no numbers. A process
+ * that opens the counter later starts again at the first number, so numbers repeat. *existed is 1 if the store had the
  * counter, otherwise 0.
  *
  * Returns the same statuses as polyflake_counter_peek.
@@ -900,8 +901,8 @@ polyflake_status polyflake_layout_parse(const char *text,
 void polyflake_layout_free(struct polyflake_layout *layout);
 
 /**
- * Writes the layout as text, with a NUL, into the capacity bytes at text. polyflake_layout_parse reads it back.
- * POLYFLAKE_LAYOUT_TEXT_SIZE bytes are always enough.
+ * Writes the layout as text, with a NUL, to the buffer of capacity bytes at text. POLYFLAKE_LAYOUT_TEXT_SIZE bytes are
+ * always enough. polyflake_layout_parse reads it back.
  *
  * Returns POLYFLAKE_INVALID_OPTION if capacity is too small.
  */
@@ -950,10 +951,11 @@ polyflake_status polyflake_layout_decode_field(const struct polyflake_layout *la
                                                struct polyflake_detail *detail);
 
 /**
- * Gets the lowest ID at or after an instant, given as Unix ms plus nanoseconds (0 to 999999; more carry over).
+ * Gets the lowest ID at or after an instant, given as Unix ms plus nanoseconds (0 to 999999; larger values carry
+ * over).
  *
- * Returns POLYFLAKE_TIME_OUT_OF_RANGE if the layout has no ID for it, or POLYFLAKE_INVALID_LAYOUT if a node field is
- * above the timestamp.
+ * Returns POLYFLAKE_TIME_OUT_OF_RANGE if the layout has no ID for that instant, or POLYFLAKE_INVALID_LAYOUT if a node
+ * field is above the timestamp.
  */
 polyflake_status polyflake_layout_min_id(const struct polyflake_layout *layout,
                                          int64_t unix_ms,
@@ -962,10 +964,11 @@ polyflake_status polyflake_layout_min_id(const struct polyflake_layout *layout,
                                          struct polyflake_detail *detail);
 
 /**
- * Gets the highest ID at or before an instant, given as Unix ms plus nanoseconds (0 to 999999; more carry over).
+ * Gets the highest ID at or before an instant, given as Unix ms plus nanoseconds (0 to 999999; larger values carry
+ * over).
  *
- * Returns POLYFLAKE_TIME_OUT_OF_RANGE if the layout has no ID for it, or POLYFLAKE_INVALID_LAYOUT if a node field is
- * above the timestamp.
+ * Returns POLYFLAKE_TIME_OUT_OF_RANGE if the layout has no ID for that instant, or POLYFLAKE_INVALID_LAYOUT if a node
+ * field is above the timestamp.
  */
 polyflake_status polyflake_layout_max_id(const struct polyflake_layout *layout,
                                          int64_t unix_ms,
@@ -992,11 +995,11 @@ const char *polyflake_lease_state_name(int state);
 
 /**
  * Sets the listener, a function that the library calls from now on with every event of this process's leases and
- * counters: a lease was acquired, lost or released, a store does not answer, a counter has stopped. There is only one
- * listener at a time: a new one replaces it, and NULL removes it. The library does not call the previous listener once
- * this function has returned.
+ * counters: a lease was acquired, lost or released, a store is not answering, a counter has stopped. There is only one
+ * listener at a time: a new one replaces it, and NULL removes it. Once this function has returned, the library no
+ * longer calls the previous listener.
  *
- * Until the first call of this function or of polyflake_next_lease_event, warnings are written to stderr.
+ * Until the first call to this function or to polyflake_next_lease_event, warnings are written to stderr.
  *
  * user must stay valid until the listener has been replaced or removed.
  */
@@ -1024,7 +1027,7 @@ struct polyflake_options *polyflake_options_new(void);
 void polyflake_options_free(struct polyflake_options *options);
 
 /**
- * Sets an option by name, from text. A later value replaces an earlier one, except for a counter's stores.
+ * Sets an option by name to a string value. A later value replaces an earlier one, except for a counter's stores.
  *
  * Options of a Snowflake:
  *
@@ -1047,11 +1050,11 @@ void polyflake_options_free(struct polyflake_options *options);
  *
  * name             the counter's name in the store: 1 to 100 characters; required
  * store            the address of a store, such as "redis://host/0"; required. Each call adds a store. Several stores
- *                  share the numbers out, and calls go to each store in turn, so numbers are unique but not ordered.
+ *                  divide up the numbers, and calls go to each store in turn, so numbers are unique but not ordered.
  *                  Every process must name the stores in the same order
  * start            the first number, if the store does not have the counter yet: 1 to 2^63-1; "1" by default
- * step             how many numbers a segment has: 1 to 1000000000, or "auto" (the default), which begins with 100 and
- *                  grows until a segment lasts ten minutes, to at most 1000000. With "1", the store is asked for each
+ * step             how many numbers a segment has: 1 to 1000000000, or "auto" (the default), which starts at 100 and
+ *                  grows, to at most 1000000, until a segment lasts ten minutes. With "1", the store is asked for each
  *                  number, and numbers increase across all processes
  * max_wait_ms      the longest that a call waits for the store, in ms: 0 to 4294967295; "10000" by default
  *
@@ -1059,9 +1062,9 @@ void polyflake_options_free(struct polyflake_options *options);
  *
  * name             the sequences' name in the store: 1 to 100 characters; required
  * store            the address of a store, such as "postgres://host/chat?label=10.0.0.7:8080"; required, and only one
- *                  is allowed. While this process holds the lease, other processes are told the label
- * sections         how many bounds the store keeps: 1 to 16384; "1024" by default. Keys are spread over them. The
- *                  number cannot be changed later
+ *                  is allowed. While this process holds the lease, other processes are shown the label
+ * sections         how many bounds the store keeps: 1 to 16384; "1024" by default. Keys are spread across them.
+ *                  The number cannot be changed later
  * step             the size of a step: 1 to 1000000000 numbers; "10000" by default. A bound is moved to two steps
  *                  above its section's highest number
  * max_keys         how many keys stay in memory, at no more than 40 bytes each: 1 to 1000000000; "1000000" by default
@@ -1077,8 +1080,8 @@ polyflake_status polyflake_options_set(struct polyflake_options *options,
                                        struct polyflake_detail *detail);
 
 /**
- * Like polyflake_options_set, with a value of length bytes, for languages whose strings may contain a NUL. A NUL does
- * not end the value, but is an error.
+ * Like polyflake_options_set, but takes a value of length bytes, for languages whose strings may contain a NUL. A NUL
+ * does not terminate the value, but makes it invalid.
  */
 polyflake_status polyflake_options_set_bytes(struct polyflake_options *options,
                                              const char *name,
@@ -1087,8 +1090,8 @@ polyflake_status polyflake_options_set_bytes(struct polyflake_options *options,
                                              struct polyflake_detail *detail);
 
 /**
- * Sets one field of the node, such as "worker" to "7", so that callers need not build a string. Discards a whole node
- * that was set earlier. The node is checked when the Snowflake is created: setting a field twice is then an error.
+ * Sets one field of the node, such as "worker" to "7", so that callers need not build a string. Discards any node that
+ * was set earlier as a whole. The node is checked when the Snowflake is created, which fails if a field was set twice.
  */
 polyflake_status polyflake_options_set_node_field(struct polyflake_options *options,
                                                   const char *field,
@@ -1114,11 +1117,11 @@ polyflake_status polyflake_options_set_clock(struct polyflake_options *options,
 
 /**
  * Composes an ID from an instant (Unix ms, rounded down to its tick), a sequence number, and the layout and node of
- * these options. A Snowflake's other options are ignored. Use this for migrating rows and for tests: nothing prevents
- * it from repeating an ID that was already issued.
+ * these options. A Snowflake's other options are ignored. Use this to migrate rows and in tests: nothing prevents it
+ * from repeating an ID that was already issued.
  *
- * Returns POLYFLAKE_TIME_OUT_OF_RANGE for an instant outside the layout, POLYFLAKE_INVALID_NODE for a missing or
- * invalid node, or POLYFLAKE_INVALID_OPTION for a sequence number that does not fit the layout.
+ * Returns POLYFLAKE_TIME_OUT_OF_RANGE for an instant outside the layout's range, POLYFLAKE_INVALID_NODE for a missing
+ * or invalid node, or POLYFLAKE_INVALID_OPTION for a sequence number that does not fit the layout.
  */
 polyflake_status polyflake_options_compose(const struct polyflake_options *options,
                                            int64_t unix_ms,
@@ -1128,9 +1131,9 @@ polyflake_status polyflake_options_compose(const struct polyflake_options *optio
 
 /**
  * Sets the cursor of a state file back to the system clock. Use it when a wrong clock has moved the cursor far into
- * the future. First stop the processes that use the file: in any process that still runs, calls fail with
- * POLYFLAKE_STATE_FILE until it restarts. The risk is that IDs issued ahead of the clock are issued again when the
- * clock gets there. A file whose cursor is not ahead of the clock is left unchanged.
+ * the future. First stop the processes that use the file: in any process that is still running, calls fail with
+ * POLYFLAKE_STATE_FILE until it restarts. The risk is that IDs issued ahead of the clock are issued again once the
+ * clock catches up. A file whose cursor is not ahead of the clock is left unchanged.
  *
  * path has length bytes, which need not be UTF-8.
  *
@@ -1141,13 +1144,13 @@ polyflake_status polyflake_reset_state(const char *path,
                                        struct polyflake_detail *detail);
 
 /**
- * Prepares public IDs with a prefix. keys contains 1 to 16 keys, separated by white space or commas. The first key
- * encodes, and every key decodes. The prefix is "" or consists of words of the characters a-z and 0-9, joined by _,
- * with at most 24 characters in all. Free the result with polyflake_public_ids_free, which wipes its copy of the keys
- * from memory, but not yours.
+ * Prepares public IDs with a prefix. keys contains 1 to 16 keys, separated by white space or commas. The first key is
+ * used for encoding, and every key for decoding. The prefix is "" or consists of words of the characters a-z and 0-9,
+ * joined by _, with at most 24 characters in all. Free the result with polyflake_public_ids_free, which wipes its copy
+ * of the keys from memory, but not yours.
  *
  * Returns POLYFLAKE_INVALID_OPTION if a key or the prefix is invalid, or if two keys have the same number or the same
- * bytes. The message reveals nothing about a key.
+ * bytes. The message shows no part of a key.
  */
 polyflake_status polyflake_public_ids_new(const char *keys,
                                           const char *prefix,
@@ -1160,8 +1163,8 @@ polyflake_status polyflake_public_ids_new(const char *keys,
 void polyflake_public_ids_free(struct polyflake_public_ids *ids);
 
 /**
- * Writes an ID as a public ID, with a NUL, into the capacity bytes at text. POLYFLAKE_PUBLIC_ID_SIZE bytes are always
- * enough.
+ * Writes an ID as a public ID, with a NUL, to the buffer of capacity bytes at text. POLYFLAKE_PUBLIC_ID_SIZE bytes are
+ * always enough.
  *
  * Returns POLYFLAKE_INVALID_OPTION if capacity is too small.
  */
@@ -1183,9 +1186,9 @@ polyflake_status polyflake_public_ids_decode(const struct polyflake_public_ids *
                                              struct polyflake_detail *detail);
 
 /**
- * Generates a key from random bytes of the operating system and writes it, with a NUL, into the capacity bytes at
- * text. POLYFLAKE_PUBLIC_KEY_SIZE bytes are enough. number must be 0 to 61. Public IDs name their key by its number,
- * so give each key a different one.
+ * Generates a key from the operating system's random bytes and writes it, with a NUL, to the buffer of capacity bytes
+ * at text. POLYFLAKE_PUBLIC_KEY_SIZE bytes are enough. number must be between 0 and 61. Public IDs identify their key
+ * by its number, so give each key a different one.
  *
  * Returns POLYFLAKE_INVALID_OPTION for any other number, or if capacity is too small.
  */
@@ -1196,17 +1199,17 @@ polyflake_status polyflake_public_key_generate(unsigned int number,
 
 /**
  * Opens sequences with options, which are copied. Creates them if the store does not have them, and waits for the
- * lease for at most the wait set in the address (by default its ttl + 5 s, so 35 s). Free them with
+ * lease for at most the wait time set in the address (35 s by default: the TTL plus 5 s). Free them with
  * polyflake_sequences_free.
  *
  * All sequences in a process with the same store and name share their counts. A library thread, which blocks all
- * signals, renews the lease and moves bounds. It does so until the last of these sequences are closed, or until a ttl
- * after the last are freed. Events are reported to the listener set with polyflake_set_lease_listener.
+ * signals, renews the lease and moves bounds. It does so until the last of these sequences is closed, or one TTL after
+ * the last is freed. Events are reported to the listener set with polyflake_set_lease_listener.
  *
- * Returns POLYFLAKE_INVALID_OPTION if an option is missing or invalid, if the sequences began with another number of
- * sections, if this process already uses them with other options, or if the library was built without stores; or
- * POLYFLAKE_LEASE_UNAVAILABLE if another process, which the message names, holds the lease, or if the store cannot be
- * reached.
+ * Returns POLYFLAKE_INVALID_OPTION if an option is missing or invalid, if the sequences were created with a different
+ * number of sections, if this process already uses them with different options, or if the library was built without
+ * stores; or POLYFLAKE_LEASE_UNAVAILABLE if another process, named in the message, holds the lease, or if the store
+ * cannot be reached.
  */
 polyflake_status polyflake_sequences_open(const struct polyflake_options *options,
                                           struct polyflake_sequences **sequences,
@@ -1214,16 +1217,16 @@ polyflake_status polyflake_sequences_open(const struct polyflake_options *option
 
 /**
  * Closes sequences. From then on, calls return POLYFLAKE_CLOSED, and so do calls that are waiting in other threads.
- * Closing the last sequences with a name in this process stores how far the keys have counted, so that no number is
- * skipped, and releases the lease. This waits for the store for at most two attempts, which take no more than 10 s.
+ * Closing the last sequences with a given name in this process stores each section's highest number, above which its
+ * keys then continue, and releases the lease. This waits for the store, for at most two attempts and 10 s in all.
  * Closing sequences again, or passing NULL, does nothing. This does not free the sequences: call
  * polyflake_sequences_free once no thread is inside a call.
  */
 void polyflake_sequences_close(const struct polyflake_sequences *sequences);
 
 /**
- * Frees sequences that no thread uses any longer, closed or not. If they were not closed, their lease is kept for a
- * ttl, so that the next sequences with that name in this process can use it. Does nothing for NULL.
+ * Frees sequences that no thread is using any longer, whether or not they were closed. If they were not, their lease
+ * is kept for one TTL, so that the next sequences with that name in this process can use it. Does nothing for NULL.
  */
 void polyflake_sequences_free(struct polyflake_sequences *sequences);
 
@@ -1231,10 +1234,10 @@ void polyflake_sequences_free(struct polyflake_sequences *sequences);
  * Gets the key's next number, usually from memory. If the key's section has reached its bound or the lease has
  * expired, the call waits for the store, for at most max_wait_ms.
  *
- * Returns POLYFLAKE_LEASE_UNAVAILABLE if another process, which the message names, holds the lease by now;
+ * Returns POLYFLAKE_LEASE_UNAVAILABLE if another process, named in the message, now holds the lease;
  * POLYFLAKE_LEASE_LOST if the lease could not be renewed and is not regained within that time;
- * POLYFLAKE_COUNTER_UNAVAILABLE if the store does not move the bound within that time, and at once if waiting does not
- * help (the store refuses or has lost writes, or the section has reached 2^63-1); POLYFLAKE_INVALID_OPTION for an
+ * POLYFLAKE_COUNTER_UNAVAILABLE if the store does not move the bound within that time, and at once if waiting would
+ * not help (the store refuses or has lost writes, or the section has reached 2^63-1); POLYFLAKE_INVALID_OPTION for an
  * invalid key; POLYFLAKE_CLOSED; or POLYFLAKE_FORKED in a child of the process that opened the sequences.
  */
 polyflake_status polyflake_sequences_next_id(const struct polyflake_sequences *sequences,
@@ -1245,8 +1248,8 @@ polyflake_status polyflake_sequences_next_id(const struct polyflake_sequences *s
 /**
  * Gets the key's next number without waiting for the store.
  *
- * Returns the same statuses as polyflake_sequences_next_id, but at once. If the store is needed, the library asks it
- * meanwhile.
+ * Returns the same statuses as polyflake_sequences_next_id, but at once. If the store is needed, the library queries
+ * it in the background.
  */
 polyflake_status polyflake_sequences_try_next_id(const struct polyflake_sequences *sequences,
                                                  const struct polyflake_key *key,
@@ -1287,26 +1290,25 @@ polyflake_status polyflake_sequences_stats(const struct polyflake_sequences *seq
 /**
  * Creates a Snowflake from options, which are copied. Free it with polyflake_snowflake_free.
  *
- * With a built-in clock, Snowflakes of one process share a cursor, and so never repeat each other's IDs, if they have
- * the same epoch and tick, the same positions and widths of timestamp and sequence, and the same node bits in the same
+ * With a built-in clock, Snowflakes in one process share a cursor, and so never repeat each other's IDs, if they have
+ * the same epoch and tick, the same timestamp and sequence positions and widths, and the same node bits in the same
  * place. The names of their layouts do not matter. The first ID of a new cursor may have to wait for the next tick.
  * Layouts that split the bits differently are separate systems, and their IDs may collide.
  *
  * With a state file, all processes that name the file share its cursor. Creating the file takes about a second,
- * because its cursor starts above every ID that a process with an older, deleted file may still issue; so does opening
- * a file right after a reboot. A custom clock must advance by that much before any ID is issued.
+ * because its cursor starts above every ID that a process with an older, deleted file may still issue. Opening an
+ * existing file right after a reboot takes as long. A custom clock must advance by that much before any ID is issued.
  *
- * With a lease, this asks the store for a node, and waits for one for at most the wait set in the address (by default
- * its ttl + 5 s, so 35 s). Snowflakes of one process with the same address and layout share one lease. A library
- * thread, which blocks all signals, renews it until the last of them is closed, or until a ttl after the last one is
- * freed.
+ * With a lease, this asks the store for a node, and waits for at most the wait time set in the address (35 s by
+ * default: the TTL plus 5 s). Snowflakes in one process with the same address and layout share one lease. A library
+ * thread, which blocks all signals, renews it until the last of them is closed, or one TTL after the last is freed.
  *
  * Returns POLYFLAKE_INVALID_NODE for a missing or invalid node; POLYFLAKE_INVALID_OPTION if any other option is
- * invalid, if the node's cursor already exists with another max_ahead_ms or max_backward_ms, or with another state
- * file or none, and if a lease is combined with a state file or a custom clock; POLYFLAKE_FORKED for a node that the
- * parent process used before a fork without a state file; POLYFLAKE_STATE_FILE if the state file cannot be used;
+ * invalid, if the node's cursor already exists with a different max_ahead_ms or max_backward_ms, or with a different
+ * state file or none, or if a lease is combined with a state file or a custom clock; POLYFLAKE_FORKED for a node that
+ * the parent process used before a fork without a state file; POLYFLAKE_STATE_FILE if the state file cannot be used;
  * POLYFLAKE_LEASE_UNAVAILABLE if no node is free or the store cannot be reached; or POLYFLAKE_CLOCK_FAILED if a custom
- * clock fails, which is read here only if there is a state file.
+ * clock fails (it is read here only if there is a state file).
  */
 polyflake_status polyflake_snowflake_new(const struct polyflake_options *options,
                                          struct polyflake_snowflake **snowflake,
@@ -1318,27 +1320,27 @@ polyflake_status polyflake_snowflake_new(const struct polyflake_options *options
  * affected. Closing a Snowflake again, or passing NULL, does nothing. This does not free the Snowflake: call
  * polyflake_snowflake_free once no thread is inside a call.
  *
- * Closing the last Snowflake on a lease gives the node back. This waits for the store, for at most a sixth of the ttl
- * or 5 s, whichever is shorter. The node is then free at once, and the library's thread has ended, unless other
- * leases, counters or sequences need it.
+ * Closing the last Snowflake on a lease gives the node back. This waits for the store, for at most a sixth of the TTL
+ * or 5 s, whichever is shorter. The node can then be leased again at once, and the library's thread has exited, unless
+ * other leases, counters or sequences still need it.
  */
 void polyflake_snowflake_close(const struct polyflake_snowflake *snowflake);
 
 /**
- * Frees a Snowflake that no thread uses any longer, closed or not. Its cursor and its hold on a state file last as
- * long as the process. If it was not closed, its lease is kept for a ttl, so that the next Snowflake can use it. Does
- * nothing for NULL.
+ * Frees a Snowflake that no thread is using any longer, whether or not it was closed. Its cursor and its hold on a
+ * state file last as long as the process. If it was not closed, its lease is kept for one TTL, so that the next
+ * Snowflake can use it. Does nothing for NULL.
  */
 void polyflake_snowflake_free(struct polyflake_snowflake *snowflake);
 
 /**
  * Gets the next ID. If the tick's sequence is used up, the call waits for at most max_wait_ms of real time.
  *
- * Returns POLYFLAKE_SEQUENCE_EXHAUSTED or POLYFLAKE_CLOCK_MOVED_BACKWARDS if that was not enough (after a step back of
- * more than max_backward_ms, the call does not wait), POLYFLAKE_TIME_OUT_OF_RANGE if the clock is outside the layout's
- * range, POLYFLAKE_CLOCK_FAILED if the custom clock fails, POLYFLAKE_FORKED in a child process without a state file,
- * POLYFLAKE_STATE_FILE if the state file can no longer be used, POLYFLAKE_LEASE_LOST if the lease has expired
- * and was not renewed within max_wait_ms, or POLYFLAKE_CLOSED.
+ * Returns POLYFLAKE_SEQUENCE_EXHAUSTED or POLYFLAKE_CLOCK_MOVED_BACKWARDS if that was not long enough (after a step
+ * back of more than max_backward_ms, the call does not wait), POLYFLAKE_TIME_OUT_OF_RANGE if the clock is outside the
+ * layout's range, POLYFLAKE_CLOCK_FAILED if the custom clock fails, POLYFLAKE_FORKED in a child process without a
+ * state file, POLYFLAKE_STATE_FILE if the state file can no longer be used, POLYFLAKE_LEASE_LOST if the lease has
+ * expired and was not renewed within max_wait_ms, or POLYFLAKE_CLOSED.
  */
 polyflake_status polyflake_next_id(const struct polyflake_snowflake *snowflake,
                                    uint64_t *id,
@@ -1374,8 +1376,8 @@ polyflake_status polyflake_fill(const struct polyflake_snowflake *snowflake,
                                 struct polyflake_detail *detail);
 
 /**
- * Gets the next ID if one is free now, or 0, which is never an ID, if the caller must wait for one. This call does not
- * wait for the clock, for a lease's store or for a state file's disk. If the ID is 0, continue with
+ * Gets the next ID if one is available now, or 0, which is never an ID, if the caller must wait for one. This call
+ * does not wait for the clock, for a lease's store or for a state file's disk. If the ID is 0, continue with
  * polyflake_waiting_poll, and pass a waited_ns of at least 1, because this call has already counted the wait.
  *
  * Returns the same statuses as polyflake_next_id, but at once.
@@ -1390,10 +1392,10 @@ polyflake_status polyflake_next_id_now(const struct polyflake_snowflake *snowfla
 uint64_t polyflake_next_id_now_or_zero(const struct polyflake_snowflake *snowflake);
 
 /**
- * Writes as many of the next n IDs as are free now to the array at ids, and their number to *filled. If *filled is
- * less than n, wait for the rest as after polyflake_next_id_now. All IDs of a batch have the same node: if the lease
- * has changed the node while waiting, fill the array again from its start. On failure, IDs may be lost but are never
- * repeated.
+ * Writes as many of the next n IDs as are available now to the array at ids, and their count to *filled. If *filled
+ * is less than n, wait for the rest in the same way as after polyflake_next_id_now. All IDs in a batch have the same
+ * node: if the lease changes the node during the wait, fill the array again from its start. On failure, IDs may be
+ * lost but are never repeated.
  *
  * Returns the same statuses as polyflake_fill, but at once.
  */
@@ -1406,7 +1408,7 @@ polyflake_status polyflake_fill_now(const struct polyflake_snowflake *snowflake,
 /**
  * Checks the size of a batch. Bindings that allocate the array themselves call this first.
  *
- * Returns POLYFLAKE_INVALID_OPTION unless n is 1 to POLYFLAKE_MAX_BATCH.
+ * Returns POLYFLAKE_INVALID_OPTION unless n is between 1 and POLYFLAKE_MAX_BATCH.
  */
 polyflake_status polyflake_check_batch(int64_t n, struct polyflake_detail *detail);
 
@@ -1418,7 +1420,7 @@ const struct polyflake_layout *polyflake_snowflake_layout(const struct polyflake
 
 /**
  * Gets the node, as the value of all node bits together, highest field first. Works on a closed Snowflake too. With a
- * lease, the node may change: this is the node of the last ID or of the next.
+ * lease, the node may change: this is the node of either the last ID or the next one.
  */
 polyflake_status polyflake_snowflake_node(const struct polyflake_snowflake *snowflake,
                                           uint64_t *node,
@@ -1434,7 +1436,7 @@ polyflake_status polyflake_snowflake_max_wait_ms(const struct polyflake_snowflak
 /**
  * Gets the words of a Snowflake. Set words->size first.
  *
- * Returns POLYFLAKE_INVALID_OPTION if the clock is not "system", because every ID then takes a call.
+ * Returns POLYFLAKE_INVALID_OPTION if the clock is not "system", because every ID then requires a call.
  */
 polyflake_status polyflake_snowflake_words(const struct polyflake_snowflake *snowflake,
                                            struct polyflake_words *words,
@@ -1462,9 +1464,9 @@ const char *polyflake_status_name(polyflake_status status);
 const char *polyflake_status_message(polyflake_status status);
 
 /**
- * Writes an ID as text, with a NUL, into the capacity bytes at text. POLYFLAKE_ID_TEXT_SIZE bytes are always enough.
- * format is "decimal", "hex", "base32" (Crockford, 13 digits), "base36", "base58" (Bitcoin alphabet), "base62" (11
- * digits), "uuid" (a UUID of version 8, for columns of that type), "bwmarrin-base32" or "bwmarrin-base58" (the
+ * Writes an ID as text, with a NUL, to the buffer of capacity bytes at text. POLYFLAKE_ID_TEXT_SIZE bytes are always
+ * enough. format is "decimal", "hex", "base32" (Crockford, 13 digits), "base36", "base58" (Bitcoin alphabet), "base62"
+ * (11 digits), "uuid" (a version 8 UUID, for columns of that type), "bwmarrin-base32" or "bwmarrin-base58" (the
  * alphabets of the Go package bwmarrin/snowflake). In base32, base62 and uuid, the strings sort in the order of the
  * IDs.
  *
@@ -1477,11 +1479,11 @@ polyflake_status polyflake_id_write(uint64_t id,
                                     struct polyflake_detail *detail);
 
 /**
- * Reads an ID from text, as written by polyflake_id_write or by other programs. Hex, base32, base36 and uuid are read
- * in upper and lower case.
+ * Reads an ID from text, as written by polyflake_id_write or by other programs. Hex, base32, base36 and uuid may be in
+ * upper or lower case.
  *
- * Returns POLYFLAKE_INVALID_ID for an invalid character, a number with more than 64 bits or a UUID that does not stand
- * for an ID, with the position in the message, or POLYFLAKE_INVALID_OPTION for any other format.
+ * Returns POLYFLAKE_INVALID_ID for an invalid character, a number with more than 64 bits or a UUID that does not
+ * represent an ID (the message gives the position), or POLYFLAKE_INVALID_OPTION for any other format.
  */
 polyflake_status polyflake_id_read(const char *text,
                                    const char *format,
@@ -1510,7 +1512,7 @@ size_t polyflake_preset_count(void);
 const char *polyflake_preset_name(size_t index);
 
 /**
- * Creates a call that waits in the caller's own way. Poll it with polyflake_waiting_poll. It can be reused for one
+ * Creates a call that leaves the waiting to the caller. Poll it with polyflake_waiting_poll. It can be reused for one
  * call after another. Free it before the Snowflake.
  *
  * Returns POLYFLAKE_INVALID_OPTION if a pointer is NULL.
@@ -1520,11 +1522,11 @@ polyflake_status polyflake_waiting_new(const struct polyflake_snowflake *snowfla
                                        struct polyflake_detail *detail);
 
 /**
- * Writes up to n IDs to the array at ids, and their number to *filled. If *filled is 0, no ID is free yet: poll again
- * after *pause_ns (if n is 0, the call is done). The poll does not wait for the clock, but if there is a state file,
- * it may wait for the disk.
+ * Writes up to n IDs to the array at ids, and their count to *filled. If *filled is 0, no ID is available yet: poll
+ * again after *pause_ns (if n is 0, the call is done). The poll does not wait for the clock, but if there is a state
+ * file, it may wait for the disk.
  *
- * waited_ns is the real time that the call has waited since it last got IDs, or 0 at first. While the call waits,
+ * waited_ns is the real time that the call has waited since it last received IDs, or 0 at first. While the call waits,
  * another thread may take IDs for it, so n must not be smaller in the next poll. All IDs from one poll have the same
  * node.
  *
@@ -1541,8 +1543,8 @@ polyflake_status polyflake_waiting_poll(const struct polyflake_waiting *waiting,
                                         struct polyflake_detail *detail);
 
 /**
- * Blocks the calling thread for ns, as precisely as polyflake_next_id waits: it sleeps, then spins for the last
- * 0.1 ms. Use it in runtimes whose own timers are too coarse for the end of a wait.
+ * Blocks the calling thread for ns nanoseconds, as precisely as polyflake_next_id waits: it sleeps, then spins for the
+ * last 0.1 ms. Use it in runtimes whose own timers are too coarse for the end of a wait.
  */
 void polyflake_pause(uint64_t ns);
 

@@ -12,7 +12,7 @@ skip() {
 JAVA_HOME=$(./jdk) || skip "there is no JDK 22 or later"
 export JAVA_HOME
 ../../tools/need mvn maven || skip "there is no Maven"
-# The tests of leases need Redis and the servers that the Makefile installs; without them, those tests are skipped.
+# The lease tests need Redis and the servers that the Makefile installs; without them, those tests are skipped.
 ../../tools/need redis-server redis-server || true
 
 built=${CARGO_TARGET_DIR:-$PWD/../../target}/java
@@ -50,7 +50,7 @@ read -r tests bad over < <(cat "$built"/surefire-reports/*.xml 2>/dev/null | awk
   /<(failure|error)[ >]/ { bad++ }
   /<skipped/ { over++ }
   END { print tests + 0, bad + 0, over + 0 }')
-# If the code did not compile, or the JVM crashed, no report counts it.
+# If the code did not compile, or the JVM crashed, no report shows it.
 [ "$status" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
 [ "$tests" -gt 0 ] || bad=1
 passed=$((passed + tests - bad - over))

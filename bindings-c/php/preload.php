@@ -1,8 +1,8 @@
 <?php
 
 /*
- * For opcache.preload: keeps the classes and the library loaded for all requests, which may then use FFI with PHP's
- * default, ffi.enable=preload. If you have your own preload script, require this file there.
+ * For opcache.preload: keeps the classes and the library loaded for all requests, which may then use FFI under PHP's
+ * default setting, ffi.enable=preload. If you have your own preload script, require this file there.
  */
 
 declare(strict_types=1);

@@ -11,7 +11,7 @@ use crate::status::{
     Failure, given, guard, length_with, output, polyflake_detail, polyflake_status, write_sized,
 };
 
-/// Issues numbers that count up, each of them once: 1, 2, 3 and so on. A store hands them out in segments, so that most
+/// Issues numbers that count up, each only once: 1, 2, 3 and so on. A store hands them out in segments, so that most
 /// numbers need no round trip. Any number of threads may use it at once.
 #[derive(Debug)]
 pub struct polyflake_counter {
@@ -19,7 +19,7 @@ pub struct polyflake_counter {
     name: CString,
 }
 
-/// Statistics for monitoring, for the whole process, since the first counter with that name was opened.
+/// Statistics for monitoring. They cover the whole process since it first opened a counter with this name.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct polyflake_counter_counts {
@@ -27,13 +27,13 @@ pub struct polyflake_counter_counts {
     pub size: usize,
     /// How many numbers are in hand.
     pub in_hand: u64,
-    /// How many numbers the next segment has.
+    /// How many numbers the next segment will have.
     pub step: u64,
-    /// How often the store handed out numbers.
+    /// How many times the store has handed out numbers.
     pub segments: u64,
     /// How many numbers were skipped to keep blocks consecutive and numbers increasing.
     pub skipped: u64,
-    /// How often a call found no number in hand and waited or failed.
+    /// How many times a call found no number in hand and waited or failed.
     pub waits: u64,
 }
 
@@ -46,14 +46,14 @@ const OPTIONS: &str = "options is NULL";
 ///
 /// All counters in a process with the same stores and name share the numbers in hand. A library thread, which blocks
 /// all signals, asks the store for more before they are used up. It does so until the last of these counters is closed,
-/// or until a ttl after the last one is freed (the address sets the ttl; 30 s by default). Events are reported to the
-/// listener set with polyflake_set_lease_listener.
+/// or one TTL after the last is freed (the address sets the TTL; 30 s by default). Events are reported to the listener
+/// set with polyflake_set_lease_listener.
 ///
-/// If a process ends without polyflake_counter_close, the numbers it had fetched but not returned are skipped: at most
-/// two segments, and the numbers of its calls in progress.
+/// If a process exits without calling polyflake_counter_close, the numbers it had fetched but not returned are skipped:
+/// at most two segments, plus the numbers taken by calls in progress.
 ///
 /// Returns POLYFLAKE_INVALID_OPTION if an option is missing or invalid, if the stores differ in order or number from
-/// those that the counter began with, if this process already uses the counter with another start or step, or if the
+/// those the counter started with, if this process already uses the counter with a different start or step, or if the
 /// library was built without stores; or POLYFLAKE_COUNTER_UNAVAILABLE if the store cannot be reached or refuses to hand
 /// out numbers.
 #[unsafe(no_mangle)]
@@ -74,9 +74,9 @@ pub unsafe extern "C" fn polyflake_counter_open(
 }
 
 /// Closes a counter. From then on, calls return POLYFLAKE_CLOSED, and so do calls that are waiting in other threads.
-/// Closing the last counter with a name in this process returns the rest of its last segment to the store, waiting for
-/// at most 5 s. Closing a counter again, or passing NULL, does nothing. This does not free the counter: call
-/// polyflake_counter_free once no thread is inside a call.
+/// Closing the last counter with a given name in this process returns the rest of its last segment to the store,
+/// waiting for at most 5 s. Closing a counter again, or passing NULL, does nothing. This does not free the counter:
+/// call polyflake_counter_free once no thread is inside a call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_counter_close(counter: *const polyflake_counter) {
     // SAFETY: as the header requires.
@@ -88,8 +88,8 @@ pub unsafe extern "C" fn polyflake_counter_close(counter: *const polyflake_count
     }
 }
 
-/// Frees a counter that no thread uses any longer, closed or not. If it was not closed, its numbers in hand are kept
-/// for a ttl, so that the next counter with that name can use them. Does nothing for NULL.
+/// Frees a counter that no thread is using any longer, whether or not it was closed. If it was not, its numbers in hand
+/// are kept for one TTL, so that the next counter with that name can use them. Does nothing for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_counter_free(counter: *mut polyflake_counter) {
     if !counter.is_null() {
@@ -98,12 +98,12 @@ pub unsafe extern "C" fn polyflake_counter_free(counter: *mut polyflake_counter)
     }
 }
 
-/// Gets the next number. With one store, it is greater than every number that this process got before the call began.
+/// Gets the next number. With one store, it is greater than every number this process received before the call began.
 /// If no number is in hand, the call waits for the store, for at most max_wait_ms. A child process fetches its own
 /// numbers.
 ///
-/// Returns POLYFLAKE_COUNTER_UNAVAILABLE if the store hands out no number within that time, and at once if waiting does
-/// not help (the store refuses, the counter was removed, or it has reached 2^63-1); or POLYFLAKE_CLOSED.
+/// Returns POLYFLAKE_COUNTER_UNAVAILABLE if the store hands out no number within that time, and at once if waiting
+/// would not help (the store refuses, the counter was removed, or it has reached 2^63-1); or POLYFLAKE_CLOSED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_counter_next_id(
     counter: *const polyflake_counter,
@@ -125,8 +125,8 @@ pub unsafe extern "C" fn polyflake_counter_next_id_or_zero(counter: *const polyf
 
 /// Gets the next number without waiting for the store.
 ///
-/// Returns POLYFLAKE_COUNTER_UNAVAILABLE if no number is in hand; meanwhile, the library asks the store for more. With
-/// a step of 1, this always happens. Returns POLYFLAKE_CLOSED after polyflake_counter_close.
+/// Returns POLYFLAKE_COUNTER_UNAVAILABLE if no number is in hand; the library then asks the store for more in the
+/// background. With a step of 1, this always happens. Returns POLYFLAKE_CLOSED after polyflake_counter_close.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_counter_try_next_id(
     counter: *const polyflake_counter,
@@ -145,10 +145,10 @@ pub unsafe extern "C" fn polyflake_counter_try_next_id_or_zero(counter: *const p
     unsafe { or_zero(counter, Counter::try_next_id) }
 }
 
-/// Fills the array at numbers with the next n numbers. With one store, each is greater than the one before. They need
-/// not be consecutive. If n is 0, numbers may be NULL. Whenever no number is in hand, the call waits for the store, for
-/// at most max_wait_ms. On failure, the contents of the array are meaningless; numbers may be lost but are never
-/// repeated.
+/// Fills the array at numbers with the next n numbers. With one store, each is greater than the one before. They are
+/// not necessarily consecutive. If n is 0, numbers may be NULL. Whenever no number is in hand, the call waits for the
+/// store, for at most max_wait_ms. On failure, the contents of the array are meaningless; numbers may be lost but are
+/// never repeated.
 ///
 /// Returns the same statuses as polyflake_counter_next_id, or POLYFLAKE_INVALID_OPTION for an array of more than
 /// SIZE_MAX / 2 bytes.
@@ -166,8 +166,8 @@ pub unsafe extern "C" fn polyflake_counter_fill(
     })
 }
 
-/// Gets the first of n consecutive numbers; the last is *first + n - 1. n must be 1 to POLYFLAKE_MAX_BATCH. If fewer
-/// than n numbers are left in hand, they are skipped, and the store is asked for more.
+/// Gets the first of n consecutive numbers; the last is *first + n - 1. n must be between 1 and POLYFLAKE_MAX_BATCH. If
+/// fewer than n numbers are left in hand, they are skipped, and the store is asked for more.
 ///
 /// Returns the same statuses as polyflake_counter_next_id, or POLYFLAKE_INVALID_OPTION if n is out of range, or if the
 /// counter has several stores, whose numbers are not consecutive.
@@ -186,7 +186,7 @@ pub unsafe extern "C" fn polyflake_counter_next_block(
     })
 }
 
-/// Gets the highest number that the store has handed out, in segments, to any process, or 0 before the first segment.
+/// Gets the highest number in any segment that the store has handed out, to any process, or 0 before the first segment.
 /// Queries the store.
 ///
 /// Returns POLYFLAKE_COUNTER_UNAVAILABLE if the store cannot be reached within max_wait_ms or has no such counter, or
@@ -202,10 +202,10 @@ pub unsafe extern "C" fn polyflake_counter_peek(
 }
 
 /// Moves the counter above number: from then on, the store hands out only greater numbers. This process gives up its
-/// numbers in hand; other processes use theirs up. Changes nothing if the counter is already higher.
+/// numbers in hand; other processes first use up theirs. Changes nothing if the counter is already higher.
 ///
-/// Returns the same statuses as polyflake_counter_peek, or POLYFLAKE_INVALID_OPTION for a number that is not 1 to
-/// 2^63-1.
+/// Returns the same statuses as polyflake_counter_peek, or POLYFLAKE_INVALID_OPTION for a number that is not between 1
+/// and 2^63-1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_counter_raise(
     counter: *const polyflake_counter,
@@ -219,8 +219,8 @@ pub unsafe extern "C" fn polyflake_counter_raise(
     })
 }
 
-/// Deletes the counter from the store. A process that opens it later starts again at the first number, so numbers
-/// repeat. From then on, this process's counters with that name issue no numbers. *existed is 1 if the store had the
+/// Deletes the counter from the store. From then on, this process's counters with that name issue no numbers. A process
+/// that opens the counter later starts again at the first number, so numbers repeat. *existed is 1 if the store had the
 /// counter, otherwise 0.
 ///
 /// Returns the same statuses as polyflake_counter_peek.

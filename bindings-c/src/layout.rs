@@ -121,8 +121,8 @@ pub unsafe extern "C" fn polyflake_layout_free(layout: *mut polyflake_layout) {
     }
 }
 
-/// Writes the layout as text, with a NUL, into the capacity bytes at text. polyflake_layout_parse reads it back.
-/// POLYFLAKE_LAYOUT_TEXT_SIZE bytes are always enough.
+/// Writes the layout as text, with a NUL, to the buffer of capacity bytes at text. POLYFLAKE_LAYOUT_TEXT_SIZE bytes are
+/// always enough. polyflake_layout_parse reads it back.
 ///
 /// Returns POLYFLAKE_INVALID_OPTION if capacity is too small.
 #[unsafe(no_mangle)]
@@ -261,10 +261,11 @@ pub unsafe extern "C" fn polyflake_layout_decode_field(
     })
 }
 
-/// Gets the lowest ID at or after an instant, given as Unix ms plus nanoseconds (0 to 999999; more carry over).
+/// Gets the lowest ID at or after an instant, given as Unix ms plus nanoseconds (0 to 999999; larger values carry
+/// over).
 ///
-/// Returns POLYFLAKE_TIME_OUT_OF_RANGE if the layout has no ID for it, or POLYFLAKE_INVALID_LAYOUT if a node field is
-/// above the timestamp.
+/// Returns POLYFLAKE_TIME_OUT_OF_RANGE if the layout has no ID for that instant, or POLYFLAKE_INVALID_LAYOUT if a node
+/// field is above the timestamp.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_layout_min_id(
     layout: *const polyflake_layout,
@@ -279,10 +280,11 @@ pub unsafe extern "C" fn polyflake_layout_min_id(
     })
 }
 
-/// Gets the highest ID at or before an instant, given as Unix ms plus nanoseconds (0 to 999999; more carry over).
+/// Gets the highest ID at or before an instant, given as Unix ms plus nanoseconds (0 to 999999; larger values carry
+/// over).
 ///
-/// Returns POLYFLAKE_TIME_OUT_OF_RANGE if the layout has no ID for it, or POLYFLAKE_INVALID_LAYOUT if a node field is
-/// above the timestamp.
+/// Returns POLYFLAKE_TIME_OUT_OF_RANGE if the layout has no ID for that instant, or POLYFLAKE_INVALID_LAYOUT if a node
+/// field is above the timestamp.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_layout_max_id(
     layout: *const polyflake_layout,

@@ -9,7 +9,7 @@ use crate::status::{copy_text, given, guard, length_with, polyflake_detail, poly
 
 /// The Snowflake has no lease; its node was set in the options.
 pub const POLYFLAKE_LEASE_STATE_NONE: c_int = 0;
-/// The Snowflake holds a node, and the store answers.
+/// The Snowflake holds a node, and the store is answering.
 pub const POLYFLAKE_LEASE_STATE_HELD: c_int = 1;
 /// The Snowflake holds a node, but the store did not answer when it was last asked. IDs are issued up to the bound.
 pub const POLYFLAKE_LEASE_STATE_UNREACHABLE: c_int = 2;
@@ -29,7 +29,7 @@ pub struct polyflake_lease {
     pub size: usize,
     /// The node that the Snowflake holds or last held, as the value of all node bits together, highest field first.
     pub node: u64,
-    /// The time until which IDs may be issued without hearing from the store, in Unix ms; 0 if no node is held now.
+    /// The time until which IDs may be issued without a reply from the store, in Unix ms; 0 if no node is held now.
     pub bound_ms: u64,
     /// The time left until bound_ms, in ms.
     pub left_ms: u64,
@@ -79,7 +79,7 @@ const fn number_of(state: LeaseState) -> c_int {
         LeaseState::Held => POLYFLAKE_LEASE_STATE_HELD,
         LeaseState::Unreachable => POLYFLAKE_LEASE_STATE_UNREACHABLE,
         LeaseState::Closed => POLYFLAKE_LEASE_STATE_CLOSED,
-        // A state that is added later issues no IDs either. Otherwise, it would be one of the above.
+        // No IDs are issued in a state added later either; otherwise, it would be one of the above.
         _ => POLYFLAKE_LEASE_STATE_LOST,
     }
 }
@@ -107,11 +107,11 @@ pub struct polyflake_lease_event {
     pub size: usize,
     /// The kind: "acquired", "lost", "replaced" (another node was leased in place of a lost one), "released",
     /// "store_unreachable", "store_reachable", "clock_differs", "asynchronous_replicas", "lead_differs", "waiting" (for
-    /// a while, nobody can lease a node: all are in use, or the store may have lost records), "init_always" (the
+    /// now, no process can lease a node: all are in use, or the store may have lost records), "init_always" (the
     /// address contains init=always, which is for development and tests), "writes_lost" (the store lost a counter's
-    /// numbers or the bounds of sequences), "numbers_may_repeat" (the store lost the record of numbers that this
-    /// process got, and handed them out again) or "counter_stopped" (the store hands out no numbers for a counter).
-    /// Later versions may add kinds.
+    /// numbers or the bounds of sequences), "numbers_may_repeat" (the store lost its record of numbers this process had
+    /// received, and handed them out again) or "counter_stopped" (the store hands out no numbers for a counter). Later
+    /// versions may add kinds.
     pub kind: *const c_char,
     /// The store's address without its password.
     pub store: *const c_char,
@@ -121,7 +121,7 @@ pub struct polyflake_lease_event {
     pub node: u64,
     /// 1 if the event is about a node, otherwise 0.
     pub has_node: c_int,
-    /// 1 if somebody should look into the event, otherwise 0.
+    /// 1 if someone should look into the event, otherwise 0.
     pub is_warning: c_int,
 }
 
@@ -132,11 +132,11 @@ pub type polyflake_lease_listener =
     Option<unsafe extern "C" fn(user: *mut c_void, event: *const polyflake_lease_event)>;
 
 /// Sets the listener, a function that the library calls from now on with every event of this process's leases and
-/// counters: a lease was acquired, lost or released, a store does not answer, a counter has stopped. There is only one
-/// listener at a time: a new one replaces it, and NULL removes it. The library does not call the previous listener once
-/// this function has returned.
+/// counters: a lease was acquired, lost or released, a store is not answering, a counter has stopped. There is only one
+/// listener at a time: a new one replaces it, and NULL removes it. Once this function has returned, the library no
+/// longer calls the previous listener.
 ///
-/// Until the first call of this function or of polyflake_next_lease_event, warnings are written to stderr.
+/// Until the first call to this function or to polyflake_next_lease_event, warnings are written to stderr.
 ///
 /// user must stay valid until the listener has been replaced or removed.
 #[unsafe(no_mangle)]
@@ -161,7 +161,7 @@ pub struct polyflake_lease_record {
     pub node: u64,
     /// 1 if the event is about a node, otherwise 0.
     pub has_node: c_int,
-    /// 1 if somebody should look into the event, otherwise 0.
+    /// 1 if someone should look into the event, otherwise 0.
     pub is_warning: c_int,
     /// The kind of event, NUL-terminated, as in polyflake_lease_event; empty if the queue was empty.
     pub kind: [c_char; 32],
@@ -190,8 +190,8 @@ pub unsafe extern "C" fn polyflake_next_lease_event(
             message: [0; 496],
         };
         let first = length_with!(polyflake_lease_record, message: [c_char; 496]);
-        // SAFETY: as the header requires. This comes before the event is taken: if the struct is too small, the event
-        // must stay.
+        // SAFETY: as the header requires. This comes before the event is taken, because if the struct is too small,
+        // the event must stay in the queue.
         unsafe { write_sized(record, first, &value)? };
         if events::next_into(&mut value) {
             // SAFETY: as above.
@@ -207,12 +207,12 @@ struct Callback {
     user: *mut c_void,
 }
 
-// SAFETY: the header says that the function is called on another thread with its user pointer.
+// SAFETY: the header says that the function and its user pointer are used on another thread.
 unsafe impl Send for Callback {}
 // SAFETY: as above.
 unsafe impl Sync for Callback {}
 
-/// Passes the keeper's events on.
+/// Passes events from the keeper on to the listener and the queue.
 mod events {
     use std::collections::VecDeque;
     use std::ffi::CString;
@@ -224,12 +224,12 @@ mod events {
     use super::{Callback, polyflake_lease_event, polyflake_lease_record};
     use crate::status::copy_text;
 
-    /// The most events that are queued.
+    /// The maximum number of queued events.
     const MOST_KEPT: usize = 100;
 
     /// The current callback. Each process has its own lock, so a fork cannot leave it locked in the child.
     static CALLBACK: PerProcess<Mutex<Option<Callback>>> = PerProcess::new();
-    /// True once events are queued.
+    /// True once events are being queued.
     static IS_KEEPING: AtomicBool = AtomicBool::new(false);
     static KEPT: PerProcess<Mutex<VecDeque<Event>>> = PerProcess::new();
 
@@ -238,7 +238,7 @@ mod events {
     }
 
     fn callback() -> MutexGuard<'static, Option<Callback>> {
-        // The parent's callback, unless one of its threads was just setting it.
+        // The parent's callback, unless one of its threads was setting it during the fork.
         let inherited =
             |parents: &'static Mutex<Option<Callback>>| parents.try_lock().ok().and_then(|it| *it);
         lock(CALLBACK.get(|parents| Mutex::new(parents.and_then(inherited))))
@@ -271,14 +271,14 @@ mod events {
         *present = new;
         let before = listen(new);
         drop(present);
-        // Afterwards, the caller may free the old user pointer. This waits without the lock, which is held only
-        // briefly.
+        // Once this function returns, the caller may free the old user pointer. Waits without holding the lock, which
+        // is only ever held briefly.
         before.wait();
     }
 
     pub(super) fn next_into(record: &mut polyflake_lease_record) -> bool {
         if !IS_KEEPING.swap(true, Ordering::AcqRel) {
-            // The listener of a callback checks by itself whether events are queued.
+            // If there is a callback, its listener already checks whether events are being queued.
             let present = callback();
             if present.is_none() {
                 // The previous listener had no user pointer, so there is no need to wait.
@@ -314,7 +314,7 @@ mod events {
         }
     }
 
-    /// No string should contain a NUL; if one does, it is cut there.
+    /// No string should contain a NUL; if one does, it is truncated there.
     fn text(text: &str) -> CString {
         let end = text.find('\0').unwrap_or(text.len());
         CString::new(&text[..end]).unwrap_or_default()

@@ -59,10 +59,10 @@ pub extern "C" fn polyflake_version() -> *const c_char {
 /// Returns a warning if this process has loaded other copies of Polyflake besides this library (such as a Python
 /// package or another version), otherwise NULL. Each copy has its own cursors, so Snowflakes with the same node repeat
 /// each other's IDs if they are in different copies. Copies are detected on Linux; elsewhere, this returns NULL. A copy
-/// that is loaded later is detected by a later call, or by a call in that copy. The string is static.
+/// loaded afterwards is detected by a later call, or by a call in that copy. The string is static.
 #[unsafe(no_mangle)]
 pub extern "C" fn polyflake_copies_warning() -> *const c_char {
-    // Kept from the first call that finds another copy.
+    // Set by the first call that finds another copy, and kept.
     static WARNING: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
     let mut warning = ptr::null_mut();
     guard(ptr::null_mut(), || {

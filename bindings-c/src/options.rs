@@ -1,4 +1,4 @@
-//! Options of Snowflakes, counters and sequences, set by name, from text. The core parses them.
+//! Options of Snowflakes, counters and sequences, set by name to string values, which the core parses.
 
 use core::ffi::{c_char, c_int, c_void};
 use core::fmt;
@@ -17,7 +17,7 @@ use crate::status::{
 pub struct polyflake_options {
     options: Options,
     clock: Option<CallersClock>,
-    /// Everything that was set, in order. Counters and sequences check it when they are opened.
+    /// Everything set so far, in order. Counters and sequences check it when they are opened.
     set: Vec<(String, String)>,
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct CallersClock {
     user: *mut c_void,
 }
 
-// SAFETY: the header requires a clock that several threads may call at once, with its user pointer.
+// SAFETY: the header requires that several threads may call the clock at once, with its user pointer.
 unsafe impl Send for CallersClock {}
 // SAFETY: as above.
 unsafe impl Sync for CallersClock {}
@@ -109,7 +109,7 @@ pub unsafe extern "C" fn polyflake_options_free(options: *mut polyflake_options)
     }
 }
 
-/// Sets an option by name, from text. A later value replaces an earlier one, except for a counter's stores.
+/// Sets an option by name to a string value. A later value replaces an earlier one, except for a counter's stores.
 ///
 /// Options of a Snowflake:
 ///
@@ -132,11 +132,11 @@ pub unsafe extern "C" fn polyflake_options_free(options: *mut polyflake_options)
 ///
 /// name             the counter's name in the store: 1 to 100 characters; required
 /// store            the address of a store, such as "redis://host/0"; required. Each call adds a store. Several stores
-///                  share the numbers out, and calls go to each store in turn, so numbers are unique but not ordered.
+///                  divide up the numbers, and calls go to each store in turn, so numbers are unique but not ordered.
 ///                  Every process must name the stores in the same order
 /// start            the first number, if the store does not have the counter yet: 1 to 2^63-1; "1" by default
-/// step             how many numbers a segment has: 1 to 1000000000, or "auto" (the default), which begins with 100 and
-///                  grows until a segment lasts ten minutes, to at most 1000000. With "1", the store is asked for each
+/// step             how many numbers a segment has: 1 to 1000000000, or "auto" (the default), which starts at 100 and
+///                  grows, to at most 1000000, until a segment lasts ten minutes. With "1", the store is asked for each
 ///                  number, and numbers increase across all processes
 /// max_wait_ms      the longest that a call waits for the store, in ms: 0 to 4294967295; "10000" by default
 ///
@@ -144,9 +144,9 @@ pub unsafe extern "C" fn polyflake_options_free(options: *mut polyflake_options)
 ///
 /// name             the sequences' name in the store: 1 to 100 characters; required
 /// store            the address of a store, such as "postgres://host/chat?label=10.0.0.7:8080"; required, and only one
-///                  is allowed. While this process holds the lease, other processes are told the label
-/// sections         how many bounds the store keeps: 1 to 16384; "1024" by default. Keys are spread over them. The
-///                  number cannot be changed later
+///                  is allowed. While this process holds the lease, other processes are shown the label
+/// sections         how many bounds the store keeps: 1 to 16384; "1024" by default. Keys are spread across them.
+///                  The number cannot be changed later
 /// step             the size of a step: 1 to 1000000000 numbers; "10000" by default. A bound is moved to two steps
 ///                  above its section's highest number
 /// max_keys         how many keys stay in memory, at no more than 40 bytes each: 1 to 1000000000; "1000000" by default
@@ -168,8 +168,8 @@ pub unsafe extern "C" fn polyflake_options_set(
     })
 }
 
-/// Like polyflake_options_set, with a value of length bytes, for languages whose strings may contain a NUL. A NUL does
-/// not end the value, but is an error.
+/// Like polyflake_options_set, but takes a value of length bytes, for languages whose strings may contain a NUL. A NUL
+/// does not terminate the value, but makes it invalid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_options_set_bytes(
     options: *mut polyflake_options,
@@ -196,8 +196,8 @@ unsafe fn set<'a>(
     options.set(&name, value()?)
 }
 
-/// Sets one field of the node, such as "worker" to "7", so that callers need not build a string. Discards a whole node
-/// that was set earlier. The node is checked when the Snowflake is created: setting a field twice is then an error.
+/// Sets one field of the node, such as "worker" to "7", so that callers need not build a string. Discards any node that
+/// was set earlier as a whole. The node is checked when the Snowflake is created, which fails if a field was set twice.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_options_set_node_field(
     options: *mut polyflake_options,
@@ -252,11 +252,11 @@ pub unsafe extern "C" fn polyflake_options_set_clock(
 }
 
 /// Composes an ID from an instant (Unix ms, rounded down to its tick), a sequence number, and the layout and node of
-/// these options. A Snowflake's other options are ignored. Use this for migrating rows and for tests: nothing prevents
-/// it from repeating an ID that was already issued.
+/// these options. A Snowflake's other options are ignored. Use this to migrate rows and in tests: nothing prevents it
+/// from repeating an ID that was already issued.
 ///
-/// Returns POLYFLAKE_TIME_OUT_OF_RANGE for an instant outside the layout, POLYFLAKE_INVALID_NODE for a missing or
-/// invalid node, or POLYFLAKE_INVALID_OPTION for a sequence number that does not fit the layout.
+/// Returns POLYFLAKE_TIME_OUT_OF_RANGE for an instant outside the layout's range, POLYFLAKE_INVALID_NODE for a missing
+/// or invalid node, or POLYFLAKE_INVALID_OPTION for a sequence number that does not fit the layout.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_options_compose(
     options: *const polyflake_options,
@@ -274,9 +274,9 @@ pub unsafe extern "C" fn polyflake_options_compose(
 }
 
 /// Sets the cursor of a state file back to the system clock. Use it when a wrong clock has moved the cursor far into
-/// the future. First stop the processes that use the file: in any process that still runs, calls fail with
-/// POLYFLAKE_STATE_FILE until it restarts. The risk is that IDs issued ahead of the clock are issued again when the
-/// clock gets there. A file whose cursor is not ahead of the clock is left unchanged.
+/// the future. First stop the processes that use the file: in any process that is still running, calls fail with
+/// POLYFLAKE_STATE_FILE until it restarts. The risk is that IDs issued ahead of the clock are issued again once the
+/// clock catches up. A file whose cursor is not ahead of the clock is left unchanged.
 ///
 /// path has length bytes, which need not be UTF-8.
 ///
@@ -300,7 +300,7 @@ fn os_text(bytes: &[u8]) -> Cow<'_, OsStr> {
     Cow::Borrowed(std::os::unix::ffi::OsStrExt::from_bytes(bytes))
 }
 
-/// Without state files, no value needs anything but UTF-8.
+/// Only a state file's path may contain bytes that are not UTF-8, and this platform has no state files.
 #[cfg(not(unix))]
 fn os_text(bytes: &[u8]) -> Cow<'_, OsStr> {
     Cow::Owned(String::from_utf8_lossy(bytes).into_owned().into())

@@ -8,7 +8,7 @@ use crate::status::{Failure, given, given_text, guard, output, polyflake_detail,
 use crate::text::write_text;
 
 /// Converts IDs to public IDs and back. A public ID is a string that hides when and where the ID was issued. Immutable,
-/// and safe to use from any thread. Takes a few KiB.
+/// and safe to use from any thread. It takes a few KiB of memory.
 #[derive(Debug)]
 pub struct polyflake_public_ids(PublicIds);
 
@@ -20,13 +20,13 @@ pub const POLYFLAKE_PUBLIC_KEY_SIZE: usize = 28;
 const _: () = assert!(POLYFLAKE_PUBLIC_ID_SIZE == PublicText::MAX_LEN + 1);
 const _: () = assert!(POLYFLAKE_PUBLIC_KEY_SIZE == PublicIdKeyText::LEN + 1);
 
-/// Prepares public IDs with a prefix. keys contains 1 to 16 keys, separated by white space or commas. The first key
-/// encodes, and every key decodes. The prefix is "" or consists of words of the characters a-z and 0-9, joined by _,
-/// with at most 24 characters in all. Free the result with polyflake_public_ids_free, which wipes its copy of the keys
-/// from memory, but not yours.
+/// Prepares public IDs with a prefix. keys contains 1 to 16 keys, separated by white space or commas. The first key is
+/// used for encoding, and every key for decoding. The prefix is "" or consists of words of the characters a-z and 0-9,
+/// joined by _, with at most 24 characters in all. Free the result with polyflake_public_ids_free, which wipes its copy
+/// of the keys from memory, but not yours.
 ///
 /// Returns POLYFLAKE_INVALID_OPTION if a key or the prefix is invalid, or if two keys have the same number or the same
-/// bytes. The message reveals nothing about a key.
+/// bytes. The message shows no part of a key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_public_ids_new(
     keys: *const c_char,
@@ -57,8 +57,8 @@ pub unsafe extern "C" fn polyflake_public_ids_free(ids: *mut polyflake_public_id
     }
 }
 
-/// Writes an ID as a public ID, with a NUL, into the capacity bytes at text. POLYFLAKE_PUBLIC_ID_SIZE bytes are always
-/// enough.
+/// Writes an ID as a public ID, with a NUL, to the buffer of capacity bytes at text. POLYFLAKE_PUBLIC_ID_SIZE bytes are
+/// always enough.
 ///
 /// Returns POLYFLAKE_INVALID_OPTION if capacity is too small.
 #[unsafe(no_mangle)]
@@ -96,9 +96,9 @@ pub unsafe extern "C" fn polyflake_public_ids_decode(
     })
 }
 
-/// Generates a key from random bytes of the operating system and writes it, with a NUL, into the capacity bytes at
-/// text. POLYFLAKE_PUBLIC_KEY_SIZE bytes are enough. number must be 0 to 61. Public IDs name their key by its number,
-/// so give each key a different one.
+/// Generates a key from the operating system's random bytes and writes it, with a NUL, to the buffer of capacity bytes
+/// at text. POLYFLAKE_PUBLIC_KEY_SIZE bytes are enough. number must be between 0 and 61. Public IDs identify their key
+/// by its number, so give each key a different one.
 ///
 /// Returns POLYFLAKE_INVALID_OPTION for any other number, or if capacity is too small.
 #[unsafe(no_mangle)]

@@ -1,4 +1,4 @@
-//! Sequences: a count for each of many keys.
+//! Sequences: a separate count for each key.
 
 use core::ffi::{CStr, c_char, c_int};
 use core::fmt;
@@ -34,34 +34,34 @@ pub struct polyflake_key {
     pub integer: u64,
     /// The string in UTF-8, which may contain NULs and need not end with one. Read only for POLYFLAKE_KEY_TEXT.
     pub text: *const c_char,
-    /// The length of the string in bytes. Any length works: a key takes the same memory however long it is.
+    /// The length of the string in bytes. Any length works: a key's memory use does not depend on it.
     pub length: usize,
 }
 
-/// Omits the string, whose pointer may not be valid.
+/// Omits the string, because its pointer may be invalid.
 impl fmt::Debug for polyflake_key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("polyflake_key").field("kind", &self.kind).finish_non_exhaustive()
     }
 }
 
-/// Keeps a count for each of many keys: 1, 2, 3 and so on for "alice", and the same for "bob". Use them to number the
-/// messages of an inbox or the versions of a document. Any number of threads may use them at once.
+/// Keeps a separate count for each key: 1, 2, 3 and so on for "alice", and the same for "bob". Use them to number the
+/// messages in an inbox or the versions of a document. Any number of threads may use them at once.
 ///
 /// A key's numbers increase, and none is issued twice, by any process, as long as the store does not lose a write it
-/// has acknowledged. A key skips numbers if it was evicted from memory and comes back, or if it is new in a section
-/// that has evicted keys. After a process ends without polyflake_sequences_close, all keys in a section skip numbers,
-/// at most two steps.
+/// has acknowledged. A key skips numbers if it was evicted from memory and is used again, or if it is new in a section
+/// that has evicted keys. After a process exits without calling polyflake_sequences_close, all keys in a section
+/// continue above the section's bound, which is at most two steps above its highest number.
 ///
 /// Only the process that holds the lease issues numbers. In other processes, calls return POLYFLAKE_LEASE_UNAVAILABLE,
-/// with a message that names the holder's label between backquotes.
+/// with a message that gives the holder's label in backticks.
 #[derive(Debug)]
 pub struct polyflake_sequences {
     sequences: Sequences,
     name: CString,
 }
 
-/// Statistics for monitoring, for the whole process, since the first sequences with that name were opened.
+/// Statistics for monitoring. They cover the whole process since it first opened sequences with this name.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct polyflake_sequences_counts {
@@ -71,11 +71,11 @@ pub struct polyflake_sequences_counts {
     pub keys: u64,
     /// How many keys were evicted from memory to make room for others.
     pub evicted: u64,
-    /// How often bounds were moved in the store.
+    /// How many times bounds were moved in the store.
     pub moves: u64,
-    /// How often a call waited or gave up.
+    /// How many times a call waited or gave up.
     pub waits: u64,
-    /// How long numbers may be issued if the lease is not renewed, in ms; 0 if another process holds it.
+    /// How much longer numbers may be issued if the lease is not renewed, in ms; 0 if another process holds it.
     pub time_left_ms: u64,
 }
 
@@ -84,17 +84,17 @@ const KEY: &str = "key is NULL";
 const KEYS: &str = "keys is NULL";
 
 /// Opens sequences with options, which are copied. Creates them if the store does not have them, and waits for the
-/// lease for at most the wait set in the address (by default its ttl + 5 s, so 35 s). Free them with
+/// lease for at most the wait time set in the address (35 s by default: the TTL plus 5 s). Free them with
 /// polyflake_sequences_free.
 ///
 /// All sequences in a process with the same store and name share their counts. A library thread, which blocks all
-/// signals, renews the lease and moves bounds. It does so until the last of these sequences are closed, or until a ttl
-/// after the last are freed. Events are reported to the listener set with polyflake_set_lease_listener.
+/// signals, renews the lease and moves bounds. It does so until the last of these sequences is closed, or one TTL after
+/// the last is freed. Events are reported to the listener set with polyflake_set_lease_listener.
 ///
-/// Returns POLYFLAKE_INVALID_OPTION if an option is missing or invalid, if the sequences began with another number of
-/// sections, if this process already uses them with other options, or if the library was built without stores; or
-/// POLYFLAKE_LEASE_UNAVAILABLE if another process, which the message names, holds the lease, or if the store cannot be
-/// reached.
+/// Returns POLYFLAKE_INVALID_OPTION if an option is missing or invalid, if the sequences were created with a different
+/// number of sections, if this process already uses them with different options, or if the library was built without
+/// stores; or POLYFLAKE_LEASE_UNAVAILABLE if another process, named in the message, holds the lease, or if the store
+/// cannot be reached.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_sequences_open(
     options: *const polyflake_options,
@@ -114,8 +114,8 @@ pub unsafe extern "C" fn polyflake_sequences_open(
 }
 
 /// Closes sequences. From then on, calls return POLYFLAKE_CLOSED, and so do calls that are waiting in other threads.
-/// Closing the last sequences with a name in this process stores how far the keys have counted, so that no number is
-/// skipped, and releases the lease. This waits for the store for at most two attempts, which take no more than 10 s.
+/// Closing the last sequences with a given name in this process stores each section's highest number, above which its
+/// keys then continue, and releases the lease. This waits for the store, for at most two attempts and 10 s in all.
 /// Closing sequences again, or passing NULL, does nothing. This does not free the sequences: call
 /// polyflake_sequences_free once no thread is inside a call.
 #[unsafe(no_mangle)]
@@ -129,8 +129,8 @@ pub unsafe extern "C" fn polyflake_sequences_close(sequences: *const polyflake_s
     }
 }
 
-/// Frees sequences that no thread uses any longer, closed or not. If they were not closed, their lease is kept for a
-/// ttl, so that the next sequences with that name in this process can use it. Does nothing for NULL.
+/// Frees sequences that no thread is using any longer, whether or not they were closed. If they were not, their lease
+/// is kept for one TTL, so that the next sequences with that name in this process can use it. Does nothing for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_sequences_free(sequences: *mut polyflake_sequences) {
     if !sequences.is_null() {
@@ -142,10 +142,10 @@ pub unsafe extern "C" fn polyflake_sequences_free(sequences: *mut polyflake_sequ
 /// Gets the key's next number, usually from memory. If the key's section has reached its bound or the lease has
 /// expired, the call waits for the store, for at most max_wait_ms.
 ///
-/// Returns POLYFLAKE_LEASE_UNAVAILABLE if another process, which the message names, holds the lease by now;
+/// Returns POLYFLAKE_LEASE_UNAVAILABLE if another process, named in the message, now holds the lease;
 /// POLYFLAKE_LEASE_LOST if the lease could not be renewed and is not regained within that time;
-/// POLYFLAKE_COUNTER_UNAVAILABLE if the store does not move the bound within that time, and at once if waiting does not
-/// help (the store refuses or has lost writes, or the section has reached 2^63-1); POLYFLAKE_INVALID_OPTION for an
+/// POLYFLAKE_COUNTER_UNAVAILABLE if the store does not move the bound within that time, and at once if waiting would
+/// not help (the store refuses or has lost writes, or the section has reached 2^63-1); POLYFLAKE_INVALID_OPTION for an
 /// invalid key; POLYFLAKE_CLOSED; or POLYFLAKE_FORKED in a child of the process that opened the sequences.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_sequences_next_id(
@@ -160,8 +160,8 @@ pub unsafe extern "C" fn polyflake_sequences_next_id(
 
 /// Gets the key's next number without waiting for the store.
 ///
-/// Returns the same statuses as polyflake_sequences_next_id, but at once. If the store is needed, the library asks it
-/// meanwhile.
+/// Returns the same statuses as polyflake_sequences_next_id, but at once. If the store is needed, the library queries
+/// it in the background.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_sequences_try_next_id(
     sequences: *const polyflake_sequences,

@@ -23,7 +23,7 @@ pub(crate) enum AnySnowflake {
     Callers(Snowflake<CallersClock>),
 }
 
-/// Calls `$call` on the core's Snowflake, whichever clock it has.
+/// Calls `$call` on the core's Snowflake, whichever clock it uses.
 macro_rules! with {
     ($snowflake:expr, $ids:ident => $call:expr) => {
         match &$snowflake.snowflake {
@@ -34,21 +34,21 @@ macro_rules! with {
 }
 pub(crate) use with;
 
-/// Statistics for monitoring, since the cursor was created. They are counted only on slow paths.
+/// Statistics for monitoring. They cover the time since the cursor was created, and are updated only on slow paths.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct polyflake_stats {
     /// sizeof(polyflake_stats), set by the caller.
     pub size: usize,
-    /// How often a call found no free slot and waited or failed.
+    /// How many times a call found no free slot and waited or failed.
     pub waits: u64,
-    /// How often the clock was seen to step backward, tolerated or not.
+    /// How many times the clock was seen to step backward, whether or not the step was tolerated.
     pub rollbacks: u64,
     /// How far the last tick used is ahead of the clock, in ms; 0 if it is not ahead.
     pub lead_ms: u64,
     /// The start of the last ID's tick, in Unix ms; -1 before the first ID.
     pub last_issued_ms: i64,
-    /// How often the lease was lost because it expired or another process had its node; 0 without a lease.
+    /// How many times the lease was lost because it expired or another process had its node; 0 without a lease.
     pub lease_losses: u64,
 }
 
@@ -61,26 +61,25 @@ pub(crate) const SNOWFLAKE: &str = "snowflake is NULL";
 
 /// Creates a Snowflake from options, which are copied. Free it with polyflake_snowflake_free.
 ///
-/// With a built-in clock, Snowflakes of one process share a cursor, and so never repeat each other's IDs, if they have
-/// the same epoch and tick, the same positions and widths of timestamp and sequence, and the same node bits in the same
+/// With a built-in clock, Snowflakes in one process share a cursor, and so never repeat each other's IDs, if they have
+/// the same epoch and tick, the same timestamp and sequence positions and widths, and the same node bits in the same
 /// place. The names of their layouts do not matter. The first ID of a new cursor may have to wait for the next tick.
 /// Layouts that split the bits differently are separate systems, and their IDs may collide.
 ///
 /// With a state file, all processes that name the file share its cursor. Creating the file takes about a second,
-/// because its cursor starts above every ID that a process with an older, deleted file may still issue; so does opening
-/// a file right after a reboot. A custom clock must advance by that much before any ID is issued.
+/// because its cursor starts above every ID that a process with an older, deleted file may still issue. Opening an
+/// existing file right after a reboot takes as long. A custom clock must advance by that much before any ID is issued.
 ///
-/// With a lease, this asks the store for a node, and waits for one for at most the wait set in the address (by default
-/// its ttl + 5 s, so 35 s). Snowflakes of one process with the same address and layout share one lease. A library
-/// thread, which blocks all signals, renews it until the last of them is closed, or until a ttl after the last one is
-/// freed.
+/// With a lease, this asks the store for a node, and waits for at most the wait time set in the address (35 s by
+/// default: the TTL plus 5 s). Snowflakes in one process with the same address and layout share one lease. A library
+/// thread, which blocks all signals, renews it until the last of them is closed, or one TTL after the last is freed.
 ///
 /// Returns POLYFLAKE_INVALID_NODE for a missing or invalid node; POLYFLAKE_INVALID_OPTION if any other option is
-/// invalid, if the node's cursor already exists with another max_ahead_ms or max_backward_ms, or with another state
-/// file or none, and if a lease is combined with a state file or a custom clock; POLYFLAKE_FORKED for a node that the
-/// parent process used before a fork without a state file; POLYFLAKE_STATE_FILE if the state file cannot be used;
+/// invalid, if the node's cursor already exists with a different max_ahead_ms or max_backward_ms, or with a different
+/// state file or none, or if a lease is combined with a state file or a custom clock; POLYFLAKE_FORKED for a node that
+/// the parent process used before a fork without a state file; POLYFLAKE_STATE_FILE if the state file cannot be used;
 /// POLYFLAKE_LEASE_UNAVAILABLE if no node is free or the store cannot be reached; or POLYFLAKE_CLOCK_FAILED if a custom
-/// clock fails, which is read here only if there is a state file.
+/// clock fails (it is read here only if there is a state file).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_new(
     options: *const polyflake_options,
@@ -105,7 +104,7 @@ pub unsafe extern "C" fn polyflake_snowflake_new(
     })
 }
 
-/// Builds a Snowflake, on a lease if the options ask for one.
+/// Builds a Snowflake, with a lease if the options ask for one.
 fn build(options: &Options) -> Result<Snowflake, Error> {
     match options.lease_terms()? {
         Some(_) => polyflake_coordination::open(options),
@@ -118,9 +117,9 @@ fn build(options: &Options) -> Result<Snowflake, Error> {
 /// affected. Closing a Snowflake again, or passing NULL, does nothing. This does not free the Snowflake: call
 /// polyflake_snowflake_free once no thread is inside a call.
 ///
-/// Closing the last Snowflake on a lease gives the node back. This waits for the store, for at most a sixth of the ttl
-/// or 5 s, whichever is shorter. The node is then free at once, and the library's thread has ended, unless other
-/// leases, counters or sequences need it.
+/// Closing the last Snowflake on a lease gives the node back. This waits for the store, for at most a sixth of the TTL
+/// or 5 s, whichever is shorter. The node can then be leased again at once, and the library's thread has exited, unless
+/// other leases, counters or sequences still need it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_close(snowflake: *const polyflake_snowflake) {
     // SAFETY: as the header requires.
@@ -132,9 +131,9 @@ pub unsafe extern "C" fn polyflake_snowflake_close(snowflake: *const polyflake_s
     }
 }
 
-/// Frees a Snowflake that no thread uses any longer, closed or not. Its cursor and its hold on a state file last as
-/// long as the process. If it was not closed, its lease is kept for a ttl, so that the next Snowflake can use it. Does
-/// nothing for NULL.
+/// Frees a Snowflake that no thread is using any longer, whether or not it was closed. Its cursor and its hold on a
+/// state file last as long as the process. If it was not closed, its lease is kept for one TTL, so that the next
+/// Snowflake can use it. Does nothing for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_free(snowflake: *mut polyflake_snowflake) {
     if !snowflake.is_null() {
@@ -145,11 +144,11 @@ pub unsafe extern "C" fn polyflake_snowflake_free(snowflake: *mut polyflake_snow
 
 /// Gets the next ID. If the tick's sequence is used up, the call waits for at most max_wait_ms of real time.
 ///
-/// Returns POLYFLAKE_SEQUENCE_EXHAUSTED or POLYFLAKE_CLOCK_MOVED_BACKWARDS if that was not enough (after a step back of
-/// more than max_backward_ms, the call does not wait), POLYFLAKE_TIME_OUT_OF_RANGE if the clock is outside the layout's
-/// range, POLYFLAKE_CLOCK_FAILED if the custom clock fails, POLYFLAKE_FORKED in a child process without a state file,
-/// POLYFLAKE_STATE_FILE if the state file can no longer be used, POLYFLAKE_LEASE_LOST if the lease has expired
-/// and was not renewed within max_wait_ms, or POLYFLAKE_CLOSED.
+/// Returns POLYFLAKE_SEQUENCE_EXHAUSTED or POLYFLAKE_CLOCK_MOVED_BACKWARDS if that was not long enough (after a step
+/// back of more than max_backward_ms, the call does not wait), POLYFLAKE_TIME_OUT_OF_RANGE if the clock is outside the
+/// layout's range, POLYFLAKE_CLOCK_FAILED if the custom clock fails, POLYFLAKE_FORKED in a child process without a
+/// state file, POLYFLAKE_STATE_FILE if the state file can no longer be used, POLYFLAKE_LEASE_LOST if the lease has
+/// expired and was not renewed within max_wait_ms, or POLYFLAKE_CLOSED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_next_id(
     snowflake: *const polyflake_snowflake,
@@ -213,8 +212,8 @@ pub unsafe extern "C" fn polyflake_fill(
     guard(detail, || unsafe { fill(snowflake, n, ids) })
 }
 
-/// Gets the next ID if one is free now, or 0, which is never an ID, if the caller must wait for one. This call does not
-/// wait for the clock, for a lease's store or for a state file's disk. If the ID is 0, continue with
+/// Gets the next ID if one is available now, or 0, which is never an ID, if the caller must wait for one. This call
+/// does not wait for the clock, for a lease's store or for a state file's disk. If the ID is 0, continue with
 /// polyflake_waiting_poll, and pass a waited_ns of at least 1, because this call has already counted the wait.
 ///
 /// Returns the same statuses as polyflake_next_id, but at once.
@@ -245,10 +244,10 @@ pub unsafe extern "C" fn polyflake_next_id_now_or_zero(snowflake: *const polyfla
     id
 }
 
-/// Writes as many of the next n IDs as are free now to the array at ids, and their number to *filled. If *filled is
-/// less than n, wait for the rest as after polyflake_next_id_now. All IDs of a batch have the same node: if the lease
-/// has changed the node while waiting, fill the array again from its start. On failure, IDs may be lost but are never
-/// repeated.
+/// Writes as many of the next n IDs as are available now to the array at ids, and their count to *filled. If *filled
+/// is less than n, wait for the rest in the same way as after polyflake_next_id_now. All IDs in a batch have the same
+/// node: if the lease changes the node during the wait, fill the array again from its start. On failure, IDs may be
+/// lost but are never repeated.
 ///
 /// Returns the same statuses as polyflake_fill, but at once.
 #[unsafe(no_mangle)]
@@ -271,7 +270,7 @@ pub unsafe extern "C" fn polyflake_fill_now(
 
 /// Checks the size of a batch. Bindings that allocate the array themselves call this first.
 ///
-/// Returns POLYFLAKE_INVALID_OPTION unless n is 1 to POLYFLAKE_MAX_BATCH.
+/// Returns POLYFLAKE_INVALID_OPTION unless n is between 1 and POLYFLAKE_MAX_BATCH.
 #[unsafe(no_mangle)]
 pub extern "C" fn polyflake_check_batch(n: i64, detail: *mut polyflake_detail) -> polyflake_status {
     guard(detail, || {
@@ -322,7 +321,7 @@ pub unsafe extern "C" fn polyflake_snowflake_layout(
 }
 
 /// Gets the node, as the value of all node bits together, highest field first. Works on a closed Snowflake too. With a
-/// lease, the node may change: this is the node of the last ID or of the next.
+/// lease, the node may change: this is the node of either the last ID or the next one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_node(
     snowflake: *const polyflake_snowflake,
@@ -353,7 +352,7 @@ pub unsafe extern "C" fn polyflake_snowflake_max_wait_ms(
     })
 }
 
-/// Everything a program needs to take an ID by itself, without calling this library, if that ID is in the same tick as
+/// Everything a program needs to take an ID on its own, without calling this library, if that ID is in the same tick as
 /// the last one. Meant for languages where a call is expensive, and filled in by polyflake_snowflake_words.
 ///
 /// Read and write all words atomically, with at least acquire and release ordering, in these steps:
@@ -374,9 +373,10 @@ pub unsafe extern "C" fn polyflake_snowflake_max_wait_ms(
 pub struct polyflake_words {
     /// sizeof(polyflake_words), set by the caller.
     pub size: usize,
-    /// The processor's counter at a reading of the clock. All words except limit and node live as long as the library.
+    /// The value of the processor's counter when the clock was read. All words except limit and node live as long as
+    /// the library.
     pub clock_start: *const u64,
-    /// The result of that reading.
+    /// That reading of the clock and its window, packed as in step 1.
     pub clock_kept: *const u64,
     /// The last ID taken, without its node: ticks << sequence_bits | sequence.
     pub cursor: *mut u64,
@@ -386,7 +386,7 @@ pub struct polyflake_words {
     pub epoch_ms: u64,
     /// The length of a tick, in ms.
     pub tick_ms: u64,
-    /// The node bits in their place in the ID. Also a word in the Snowflake.
+    /// The node bits, in their position in the ID. Like limit, this is a word in the Snowflake.
     pub node: *const u64,
     /// The width of the sequence, in bits.
     pub sequence_bits: c_uint,
@@ -398,7 +398,7 @@ pub struct polyflake_words {
 
 /// Gets the words of a Snowflake. Set words->size first.
 ///
-/// Returns POLYFLAKE_INVALID_OPTION if the clock is not "system", because every ID then takes a call.
+/// Returns POLYFLAKE_INVALID_OPTION if the clock is not "system", because every ID then requires a call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_snowflake_words(
     snowflake: *const polyflake_snowflake,

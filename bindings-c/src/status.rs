@@ -24,7 +24,7 @@ pub const POLYFLAKE_INVALID_ID: polyflake_status = 5;
 pub const POLYFLAKE_TIME_OUT_OF_RANGE: polyflake_status = 6;
 /// The clock has stepped back by more than max_backward_ms.
 pub const POLYFLAKE_CLOCK_MOVED_BACKWARDS: polyflake_status = 7;
-/// No ID became available within the time that the call may wait.
+/// No ID became available within the time the call may wait.
 pub const POLYFLAKE_SEQUENCE_EXHAUSTED: polyflake_status = 8;
 /// The Snowflake or the sequences were created by a parent process.
 pub const POLYFLAKE_FORKED: polyflake_status = 9;
@@ -32,14 +32,14 @@ pub const POLYFLAKE_FORKED: polyflake_status = 9;
 pub const POLYFLAKE_CLOCK_FAILED: polyflake_status = 10;
 /// The state file cannot be used, or belongs to another layout or node.
 pub const POLYFLAKE_STATE_FILE: polyflake_status = 11;
-/// No node is free, another process has the sequences, or the store cannot be reached.
+/// No node is free, another process holds the lease of the sequences, or the store cannot be reached.
 pub const POLYFLAKE_LEASE_UNAVAILABLE: polyflake_status = 12;
 /// The lease has expired; no more IDs or numbers are issued on it.
 pub const POLYFLAKE_LEASE_LOST: polyflake_status = 13;
 /// The Snowflake, the counter or the sequences are closed.
 pub const POLYFLAKE_CLOSED: polyflake_status = 14;
-/// The counter or a section of the sequences has no number: the store handed out none in time, or the numbers have
-/// reached their end.
+/// The counter or a section of the sequences has no number: the store handed out none in time, or the numbers have run
+/// out.
 pub const POLYFLAKE_COUNTER_UNAVAILABLE: polyflake_status = 15;
 /// A panic was caught, which is a bug in Polyflake.
 pub const POLYFLAKE_INTERNAL: polyflake_status = 99;
@@ -51,13 +51,13 @@ pub const POLYFLAKE_INTERNAL: polyflake_status = 99;
 pub struct polyflake_detail {
     /// sizeof(polyflake_detail), set by the caller.
     pub size: usize,
-    /// How many ms the clock is behind the last ID, for POLYFLAKE_CLOCK_MOVED_BACKWARDS; otherwise 0.
+    /// For POLYFLAKE_CLOCK_MOVED_BACKWARDS, how many ms the clock is behind the last ID, less max_ahead_ms; otherwise 0.
     pub behind_ms: u64,
     /// How many ms the clock must advance before the next ID, for POLYFLAKE_CLOCK_MOVED_BACKWARDS and
-    /// POLYFLAKE_SEQUENCE_EXHAUSTED; how many ms remain until the store is asked again, for POLYFLAKE_LEASE_LOST;
+    /// POLYFLAKE_SEQUENCE_EXHAUSTED; how many ms remain until the store is queried again, for POLYFLAKE_LEASE_LOST;
     /// otherwise 0.
     pub retry_after_ms: u64,
-    /// Says what is wrong and what would work, NUL-terminated.
+    /// A message that says what is wrong and what would work, NUL-terminated.
     pub message: [c_char; 496],
 }
 
@@ -113,7 +113,7 @@ fn texts(status: polyflake_status) -> (&'static CStr, &'static CStr) {
         CounterUnavailable Internal)
 }
 
-/// The reason that a call fails.
+/// Why a call fails.
 pub(crate) enum Failure {
     Core(Error),
     /// The caller broke a rule of the ABI. The string says which.
@@ -237,8 +237,8 @@ pub(crate) unsafe fn given_counted<'a>(
     Ok(unsafe { core::slice::from_raw_parts(pointer.cast(), length) })
 }
 
-/// Turns a required NUL-terminated string into text for one of the core's parsers. These accept only ASCII, so each
-/// rejects invalid UTF-8 with the right error, showing U+FFFD in its place.
+/// Turns a required NUL-terminated string into a string for one of the core's parsers. These accept only ASCII, so each
+/// rejects invalid UTF-8 with the right error, which shows U+FFFD in its place.
 ///
 /// # Safety
 /// As for `given_bytes`.
@@ -250,9 +250,9 @@ pub(crate) unsafe fn given_text<'a>(
     Ok(String::from_utf8_lossy(unsafe { given_bytes(pointer, what)? }))
 }
 
-/// Writes a struct that begins with its size. The caller sets that size, and no more is written, so that programs built
-/// when the struct was shorter keep working. `first` is the struct's length in the first release; a smaller size is an
-/// error.
+/// Writes a struct that begins with its size. The caller sets that size, and no more than that is written, so that
+/// programs built when the struct was shorter keep working. `first` is the struct's length in the first release; a
+/// smaller size is rejected.
 ///
 /// # Safety
 /// `pointer` is NULL, or points to at least as many bytes as the `usize` at its start says, which nothing else uses
@@ -307,7 +307,7 @@ mod tests {
             (0, None),
         ] {
             let mut callers = Grown { size, old: 9, new: 9 };
-            // SAFETY: it is a whole Grown, whatever its size field says.
+            // SAFETY: this is a whole Grown, whatever its size field says.
             let written = unsafe { write_sized(&raw mut callers, first, &value) };
             assert_eq!(written.is_ok(), expected.is_some());
             assert_eq!(callers, expected.unwrap_or(Grown { size, old: 9, new: 9 }));

@@ -11,9 +11,9 @@ pub const POLYFLAKE_NAME_SIZE: usize = 25;
 /// Enough bytes for the text of any ID and its NUL.
 pub const POLYFLAKE_ID_TEXT_SIZE: usize = 37;
 
-/// Writes an ID as text, with a NUL, into the capacity bytes at text. POLYFLAKE_ID_TEXT_SIZE bytes are always enough.
-/// format is "decimal", "hex", "base32" (Crockford, 13 digits), "base36", "base58" (Bitcoin alphabet), "base62" (11
-/// digits), "uuid" (a UUID of version 8, for columns of that type), "bwmarrin-base32" or "bwmarrin-base58" (the
+/// Writes an ID as text, with a NUL, to the buffer of capacity bytes at text. POLYFLAKE_ID_TEXT_SIZE bytes are always
+/// enough. format is "decimal", "hex", "base32" (Crockford, 13 digits), "base36", "base58" (Bitcoin alphabet), "base62"
+/// (11 digits), "uuid" (a version 8 UUID, for columns of that type), "bwmarrin-base32" or "bwmarrin-base58" (the
 /// alphabets of the Go package bwmarrin/snowflake). In base32, base62 and uuid, the strings sort in the order of the
 /// IDs.
 ///
@@ -34,11 +34,11 @@ pub unsafe extern "C" fn polyflake_id_write(
     })
 }
 
-/// Reads an ID from text, as written by polyflake_id_write or by other programs. Hex, base32, base36 and uuid are read
-/// in upper and lower case.
+/// Reads an ID from text, as written by polyflake_id_write or by other programs. Hex, base32, base36 and uuid may be in
+/// upper or lower case.
 ///
-/// Returns POLYFLAKE_INVALID_ID for an invalid character, a number with more than 64 bits or a UUID that does not stand
-/// for an ID, with the position in the message, or POLYFLAKE_INVALID_OPTION for any other format.
+/// Returns POLYFLAKE_INVALID_ID for an invalid character, a number with more than 64 bits or a UUID that does not
+/// represent an ID (the message gives the position), or POLYFLAKE_INVALID_OPTION for any other format.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn polyflake_id_read(
     text: *const c_char,

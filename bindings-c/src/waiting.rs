@@ -1,4 +1,4 @@
-//! Calls that wait in the caller's own way, without blocking a thread each.
+//! Calls that leave the waiting to the caller, instead of each blocking a thread.
 
 use core::time::Duration;
 use std::sync::Mutex;
@@ -8,7 +8,7 @@ use polyflake::{Polled, ThreadWait, Wait, Waiting};
 use crate::snowflake::{SNOWFLAKE, polyflake_snowflake, room, with};
 use crate::status::{Failure, given, guard, output, polyflake_detail, polyflake_status};
 
-/// A call that waits in the caller's own way: in an event loop, or in a runtime whose threads are cheaper than the
+/// A call that leaves the waiting to the caller: to an event loop, or to a runtime whose threads are cheaper than the
 /// system's. While the call waits, it has a place in the queue of all calls in the process that wait for the same IDs.
 /// It may move between threads, but only one thread may poll it at a time.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct polyflake_waiting {
     waiting: Mutex<Waiting>,
 }
 
-/// Creates a call that waits in the caller's own way. Poll it with polyflake_waiting_poll. It can be reused for one
+/// Creates a call that leaves the waiting to the caller. Poll it with polyflake_waiting_poll. It can be reused for one
 /// call after another. Free it before the Snowflake.
 ///
 /// Returns POLYFLAKE_INVALID_OPTION if a pointer is NULL.
@@ -36,11 +36,11 @@ pub unsafe extern "C" fn polyflake_waiting_new(
     })
 }
 
-/// Writes up to n IDs to the array at ids, and their number to *filled. If *filled is 0, no ID is free yet: poll again
-/// after *pause_ns (if n is 0, the call is done). The poll does not wait for the clock, but if there is a state file,
-/// it may wait for the disk.
+/// Writes up to n IDs to the array at ids, and their count to *filled. If *filled is 0, no ID is available yet: poll
+/// again after *pause_ns (if n is 0, the call is done). The poll does not wait for the clock, but if there is a state
+/// file, it may wait for the disk.
 ///
-/// waited_ns is the real time that the call has waited since it last got IDs, or 0 at first. While the call waits,
+/// waited_ns is the real time that the call has waited since it last received IDs, or 0 at first. While the call waits,
 /// another thread may take IDs for it, so n must not be smaller in the next poll. All IDs from one poll have the same
 /// node.
 ///
@@ -96,8 +96,8 @@ pub unsafe extern "C" fn polyflake_waiting_poll(
     })
 }
 
-/// Blocks the calling thread for ns, as precisely as polyflake_next_id waits: it sleeps, then spins for the last
-/// 0.1 ms. Use it in runtimes whose own timers are too coarse for the end of a wait.
+/// Blocks the calling thread for ns nanoseconds, as precisely as polyflake_next_id waits: it sleeps, then spins for the
+/// last 0.1 ms. Use it in runtimes whose own timers are too coarse for the end of a wait.
 #[unsafe(no_mangle)]
 pub extern "C" fn polyflake_pause(ns: u64) {
     guard(core::ptr::null_mut(), || Ok(ThreadWait::new().pause(Duration::from_nanos(ns))?));

@@ -1,4 +1,4 @@
-//! include/polyflake.h is what cbindgen generates from the sources. `POLYFLAKE_BLESS=1` rewrites it.
+//! Checks that include/polyflake.h is what cbindgen generates from the sources. `POLYFLAKE_BLESS=1` rewrites it.
 
 #[test]
 fn the_header_is_up_to_date() {
@@ -21,7 +21,7 @@ fn the_header_lists_the_options_of_a_snowflake() {
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/include/polyflake.h")).unwrap();
     let (_, list) = header.split_once("Options of a Snowflake:").unwrap();
     let (list, _) = list.split_once("The values in ms").unwrap();
-    // Explanations that go on in another line are indented.
+    // Explanations that continue on another line are indented.
     let listed = list
         .lines()
         .filter_map(|line| line.strip_prefix(" * ")?.split("  ").next())

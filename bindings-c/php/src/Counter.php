@@ -17,20 +17,20 @@ use SensitiveParameter;
 use TypeError;
 
 /**
- * Issues numbers that count up, each of them once: 1, 2, 3 and so on, for order numbers or as a table's keys. A store
- * hands them out in segments, so that most numbers need no round trip.
+ * Issues numbers that count up, each only once: 1, 2, 3 and so on. Use them as order numbers or as a table's keys. A
+ * store hands out the numbers in segments, so most calls need no round trip.
  *
  *     $orders = new Counter('orders', store: 'postgres://host/shop');
  *     $number = $orders->nextId();
  *
- * No number is issued twice, by any process, as long as the store does not lose a write it has acknowledged. With one
- * store, each number is greater than every number that this process got before the call began. If a process ends
- * without close(), the numbers it had fetched but not returned are skipped: at most two segments, and the numbers of
- * its calls in progress.
+ * No number is issued twice, not even by different processes, provided that the store loses no write that it has
+ * acknowledged. With one store, each number is greater than every number that this process received before the call
+ * began. If a process exits without calling close(), the numbers it had fetched but not returned are skipped: at most
+ * two segments, plus the numbers taken by calls in progress.
  *
  * All Counters in a process with the same stores and name share the numbers in hand. Later requests share them too, if
- * a request comes at least once in the ttl of the store's address (30 s, or "?ttl=1h"). After a fork, the child fetches
- * its own numbers.
+ * a request arrives at least once per TTL, as set in the store's address (30 s, or "?ttl=1h"). After a fork, the child
+ * fetches its own numbers.
  *
  * @implements IteratorAggregate<int, int>
  */
@@ -39,14 +39,14 @@ final class Counter implements IdGenerator, IteratorAggregate
     private FFI $ffi;
     /** Null once the Counter is freed. */
     private ?CData $pointer = null;
-    /** polyflake_counter_try_next_id_or_zero: calling it through a variable is cheaper than by name. */
+    /** polyflake_counter_try_next_id_or_zero: calling it through a variable is cheaper than calling it by name. */
     private CData $tryNextIdOrZero;
     /**
      * The function's argument as a number, which is cheaper to pass than a pointer. 0 means a freed counter: the
      * function then returns 0.
      */
     private int $address = 0;
-    /** The outputs of library calls. They are kept, because allocating them takes a third of a call's time. */
+    /** Buffers for the outputs of library calls, reused because allocating them takes a third of a call's time. */
     private CData $number;
     private CData $detail;
 
@@ -56,16 +56,16 @@ final class Counter implements IdGenerator, IteratorAggregate
      *
      * @param string $name 1 to 100 characters
      * @param string|list<string>|null $store the address of a store, such as "redis://host/0"; required. Several stores
-     *     share the numbers out: calls go to each in turn, and to the others while one is down, so numbers are unique,
-     *     but not ordered. Every process must name the stores in the same order
+     *     divide the numbers among themselves: calls go to each in turn, and to the others if a store is down, so
+     *     numbers are unique, but not ordered. Every process must list the stores in the same order
      * @param ?int $start the first number, if the store does not have the counter yet; 1 by default
      * @param int|string|null $step how many numbers a segment has: 1 to 1,000,000,000, or "auto" (the default), which
      *     begins with 100 and grows until a segment lasts ten minutes, to at most 1,000,000. With 1, the store is asked
      *     for each number, and numbers increase across all processes
      * @param ?int $maxWaitMs the longest a call waits for the store, in ms; 10000 by default
      * @throws Exception\InvalidOptionException if an option is invalid, if no store is given, if the stores differ in
-     *     order or number from those that the counter began with, or if this process already uses the counter with
-     *     another start or step
+     *     order or number from those the counter was created with, or if this process already uses the counter with a
+     *     different start or step
      * @throws Exception\CounterUnavailableException if the store cannot be reached or refuses to hand out numbers
      * @throws LibraryException if libpolyflake cannot be used
      */
@@ -117,7 +117,7 @@ final class Counter implements IdGenerator, IteratorAggregate
      *
      * Closing the last Counter with a name in this process returns the rest of its last segment to the store, waiting
      * for at most 5 s. If a Counter is only destroyed, as at the end of a request, the process keeps the numbers in
-     * hand for a ttl, so that the next request continues with them.
+     * hand for one TTL, so that the next request continues with them.
      */
     public function close(): void
     {
@@ -127,8 +127,9 @@ final class Counter implements IdGenerator, IteratorAggregate
     /**
      * Returns the next number. If no number is in hand, this waits for the store, for at most maxWaitMs.
      *
-     * @throws Exception\CounterUnavailableException if the store hands out no number within that time, and at once if
-     *     waiting does not help: the store refuses, the counter was removed, or it has reached 2^63-1
+     * @throws Exception\CounterUnavailableException if the store hands out no number within that time, or at once if
+     *     waiting cannot help: the store refuses to hand out numbers, the counter was removed, or it has reached
+     *     2^63-1
      * @throws Exception\ClosedException after close()
      */
     public function nextId(): int
@@ -139,8 +140,8 @@ final class Counter implements IdGenerator, IteratorAggregate
     /**
      * Returns the next number without waiting for the store.
      *
-     * @throws Exception\CounterUnavailableException if no number is in hand; meanwhile, the library asks the store for
-     *     more. With a step of 1, this always happens
+     * @throws Exception\CounterUnavailableException if no number is in hand; more numbers are then requested in the
+     *     background. With a step of 1, this always happens
      * @throws Exception\ClosedException after close()
      */
     public function tryNextId(): int
@@ -149,12 +150,12 @@ final class Counter implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * Returns $n numbers, much faster per number than nextId(). With one store, they increase. There may be gaps
-     * between them; for numbers without gaps, see nextBlock().
+     * Returns $n numbers, much faster per number than nextId(). With one store, they increase, but they may have gaps.
+     * For consecutive numbers, use nextBlock().
      *
      * @param int $n 1 to 16777216
      * @return list<int>
-     * @throws PolyflakeException as nextId(); numbers may then be lost, but are never repeated
+     * @throws PolyflakeException for the same reasons as nextId(); numbers may then be lost, but are never repeated
      * @throws Exception\InvalidOptionException if $n is out of range
      */
     public function nextIds(int $n): array
@@ -174,7 +175,7 @@ final class Counter implements IdGenerator, IteratorAggregate
      * they are skipped, and the store is asked for more.
      *
      * @param int $n 1 to 16777216
-     * @throws PolyflakeException as nextId()
+     * @throws PolyflakeException for the same reasons as nextId()
      * @throws Exception\InvalidOptionException if $n is out of range, or if the counter has several stores, whose
      *     numbers are not consecutive
      */
@@ -194,7 +195,7 @@ final class Counter implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * Returns the highest number that the store has handed out, in segments, to any process, or 0 before the first
+     * Returns the highest number in any segment that the store has handed out, to any process, or 0 before the first
      * segment. Queries the store.
      *
      * @throws Exception\CounterUnavailableException if the store cannot be reached within maxWaitMs or has no such
@@ -209,11 +210,11 @@ final class Counter implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * Moves the counter above $number: from then on, the store hands out only greater numbers. This process gives up
-     * its numbers in hand; other processes use theirs up. Changes nothing if the counter is already higher.
+     * Moves the counter above $number: from then on, the store hands out only greater numbers. This process discards
+     * its numbers in hand; other processes use up theirs. If the counter is already higher, this changes nothing.
      *
      * @param int $number 1 to 2^63-1
-     * @throws PolyflakeException as peek()
+     * @throws PolyflakeException for the same reasons as peek()
      * @throws Exception\InvalidOptionException if $number is out of range
      */
     public function raise(int $number): void
@@ -222,11 +223,11 @@ final class Counter implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * Deletes the counter from the store. A process that opens it later starts again at the first number, so numbers
-     * repeat. From then on, this process's Counters with that name issue no numbers.
+     * Deletes the counter from the store. From then on, this process's Counters with that name issue no numbers. A
+     * process that opens the counter later starts again at the first number, so numbers repeat.
      *
      * @return bool whether the counter existed
-     * @throws PolyflakeException as peek()
+     * @throws PolyflakeException for the same reasons as peek()
      */
     public function remove(): bool
     {
@@ -258,7 +259,7 @@ final class Counter implements IdGenerator, IteratorAggregate
      * Iterates endlessly over numbers from nextId(): `foreach ($orders as $number)`.
      *
      * @return Generator<int, int>
-     * @throws PolyflakeException as nextId()
+     * @throws PolyflakeException for the same reasons as nextId()
      */
     public function getIterator(): Generator
     {
@@ -292,7 +293,7 @@ final class Counter implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * Calls a function that takes a number.
+     * Calls a library function that issues a number.
      *
      * A signal handler (pcntl_async_signals) or a destructor may run before the number is read, and take a number
      * itself. That overwrites our number and leaves 0, which is never issued. Our number is then lost, and we take

@@ -25,9 +25,9 @@ final class Decoded
         public readonly DateTimeImmutable $time,
         /** The number of ticks since the epoch. */
         public readonly int $ticks,
-        /** The value of all node bits together, highest field first. */
+        /** All node bits as one number, the highest field first. */
         public readonly int $node,
-        /** The values of the node fields by name, highest first. */
+        /** The values of the node fields by name, the highest field first. */
         public readonly array $fields,
         /** The sequence number within the tick. */
         public readonly int $sequence,

@@ -8,7 +8,7 @@ use Polyflake\Internal\Core;
 
 /**
  * IDs as text, in the formats "decimal", "hex", "base32" (Crockford, 13 digits), "base36", "base58" (Bitcoin alphabet),
- * "base62" (11 digits), "uuid" (a UUID of version 8, for columns of that type), "bwmarrin-base32" and "bwmarrin-base58"
+ * "base62" (11 digits), "uuid" (a version 8 UUID, for columns of that type), "bwmarrin-base32" and "bwmarrin-base58"
  * (the alphabets of the Go package bwmarrin/snowflake). In base32, base62 and uuid, the strings sort in the order of
  * the IDs.
  *
@@ -40,7 +40,7 @@ final class Id
      *
      * @return int|string an int, or a decimal string if the ID's top bit is set
      * @throws Exception\InvalidIdException for an invalid character, a number with more than 64 bits, or a UUID that
-     *     does not represent an ID; the message names the position
+     *     does not represent an ID; the message gives the position
      * @throws Exception\InvalidOptionException if the format is unknown
      * @throws LibraryException if libpolyflake cannot be used
      */

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Polyflake;
 
 /**
- * Generates unique IDs. It is a Snowflake, a Counter, or your own generator. Functions that work with any of them take
- * this type.
+ * A source of unique IDs: a Snowflake, a Counter, or your own generator. Functions that work with any of them take this
+ * type.
  */
 interface IdGenerator
 {
@@ -16,7 +16,7 @@ interface IdGenerator
     public function nextId(): int;
 
     /**
-     * Returns $n IDs. If this throws, the IDs that it had already taken are lost, never repeated.
+     * Returns $n IDs. If this throws, the IDs that were already taken are lost, never repeated.
      *
      * @return list<int>
      */

@@ -57,7 +57,7 @@ final class Layout implements Stringable
      */
     public readonly array $fields;
 
-    /** The highest number of ticks. */
+    /** The highest tick number that the timestamp can hold. */
     private readonly int $ticksMask;
     /** @var array<string, array{int, int, int}> the width, the shift and the highest value of each node field */
     private readonly array $nodeFields;
@@ -122,7 +122,7 @@ final class Layout implements Stringable
      */
     public function decode(int|string $id): Decoded
     {
-        // The library reads all strings that PHP would not write for an int.
+        // The library parses every string except those that PHP would write for an int.
         $bits = is_int($id) || (string) (int) $id === $id ? (int) $id : -1;
         if ($bits < 0 || $bits >> $this->totalBits !== 0) {
             $bits = $this->checked($id);
@@ -244,7 +244,7 @@ final class Layout implements Stringable
     }
 
     /**
-     * Returns the library's layout, which is created again if this object is a clone.
+     * Returns the library's layout, which is recreated if this object is a clone.
      *
      * @internal
      */
@@ -305,7 +305,8 @@ final class Layout implements Stringable
     }
 
     /**
-     * Returns the bits of an ID as the library reads them. Throws the reason if it is not an ID of this layout.
+     * Returns the bits of an ID as the library reads them. If it is not an ID of this layout, throws an exception that
+     * says why.
      */
     private function checked(int|string $id): int
     {

@@ -25,10 +25,10 @@ final class PublicIds
 {
     /** The prefix of the public IDs. */
     public readonly string $prefix;
-    /** Null once the object is freed: at the end of a request, PHP destroys objects that others still use. */
+    /** Null once the object is freed: at the end of a request, PHP destroys objects that other objects still use. */
     private ?CData $pointer = null;
     /**
-     * The library writes a string and an ID here. They are kept, so that the next call need not allocate them. A call
+     * The library writes a string and an ID here. They are kept so that the next call need not allocate them. A call
      * takes them out and puts them back, because a signal handler may make another call before this one has read the
      * result.
      */
@@ -38,10 +38,11 @@ final class PublicIds
     /**
      * Prepares public IDs.
      *
-     * @param string|list<string> $keys the first key encodes, and every key decodes. A string may contain several keys,
-     *     separated by white space or commas. generateKey() and `polyflake public key` generate keys
-     * @param string $prefix the prefix of the public IDs: '', or words of the characters a-z and 0-9, joined by _, with
-     *     at most 24 characters in all
+     * @param string|list<string> $keys the first key is used for encoding, and all of them for decoding. A string may
+     *     contain several keys, separated by white space or commas. generateKey() and `polyflake public key` generate
+     *     keys
+     * @param string $prefix the prefix of the public IDs: '', or words made of the characters a-z and 0-9, joined by _,
+     *     at most 24 characters in total
      * @throws Exception\InvalidOptionException if a key or the prefix is invalid, if two keys have the same number or
      *     the same bytes, if no key is given, or if more than 16 are; the message shows no part of a key
      * @throws LibraryException if libpolyflake cannot be used
@@ -64,7 +65,7 @@ final class PublicIds
     }
 
     /**
-     * Returns the public ID of an ID.
+     * Returns the public ID for an ID.
      *
      * @param int|string $id an int, or a decimal string of up to 2^64 - 1
      * @throws Exception\InvalidIdException if $id is not an ID
@@ -88,7 +89,7 @@ final class PublicIds
     }
 
     /**
-     * Returns the public IDs of several IDs, such as those in a page of rows, under the same array keys.
+     * Encodes several IDs, such as those in a page of rows. The array keys are kept.
      *
      * @template TKey of array-key
      * @param array<TKey, int|string> $ids
@@ -111,7 +112,7 @@ final class PublicIds
     {
         $text = Core::text($text);
         $ffi = Library::ffi();
-        // The same as in encode().
+        // No signal handler runs between these two lines, as in encode().
         $room = $this->bits;
         $this->bits = null;
         $room ??= Core::room('uint64_t');
@@ -125,7 +126,7 @@ final class PublicIds
     }
 
     /**
-     * Returns the IDs from several public IDs, under the same array keys.
+     * Decodes several public IDs. The array keys are kept.
      *
      * @template TKey of array-key
      * @param array<TKey, string> $texts
@@ -138,9 +139,9 @@ final class PublicIds
     }
 
     /**
-     * Generates a key from random bytes of the operating system. Store the key as you store other secrets.
+     * Generates a key from the operating system's random bytes. Store the key as you store other secrets.
      *
-     * @param int $number the key's number, from 0 to 61. Public IDs name their key by its number, so give each key a
+     * @param int $number the key's number, from 0 to 61. Public IDs contain the number of their key, so give each key a
      *     different one
      * @throws Exception\InvalidOptionException for any other number
      * @throws LibraryException if libpolyflake cannot be used

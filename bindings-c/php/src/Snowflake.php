@@ -22,11 +22,11 @@ use SensitiveParameter;
  *     $ids = new Snowflake(node: 7);
  *     $id = $ids->nextId();
  *
- * With a built-in clock, Snowflakes of one process share a cursor, across requests too, and so never repeat each
- * other's IDs, if they have the same epoch and tick, the same positions and widths of timestamp and sequence, and the
- * same node bits in the same place. The names of their layouts do not matter. Layouts that split the bits differently
- * are separate systems, and their IDs may collide. Each process needs its own node, or all must share a state file.
- * README.md explains how to do this with php-fpm.
+ * With a built-in clock, Snowflakes in one process share a cursor, across requests too, and so never repeat each
+ * other's IDs, if they have the same epoch and tick, the same positions and widths for the timestamp and the sequence,
+ * and the same node bits in the same place. The names of their layouts do not matter. Layouts that split the bits
+ * differently are separate systems, and their IDs may collide. Each process needs its own node, or all must share a
+ * state file. README.md explains how to do this with php-fpm.
  *
  * @implements IteratorAggregate<int, int>
  */
@@ -36,7 +36,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     private readonly FFI $ffi;
     /** Null once the Snowflake is freed. */
     private ?CData $pointer = null;
-    /** polyflake_next_id_or_zero: calling it through a variable is cheaper than by name. */
+    /** polyflake_next_id_or_zero: calling it through a variable is cheaper than calling it by name. */
     private CData $nextIdOrZero;
     /**
      * The function's argument as a number, which is cheaper to pass than a pointer. 0 means a freed Snowflake, or a
@@ -46,7 +46,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     private ?ClockTrampoline $clock = null;
     private Layout $layout;
     private int $node;
-    /** The outputs of library calls. They are kept, because allocating them takes a third of a call's time. */
+    /** Buffers for the outputs of library calls, reused because allocating them takes a third of a call's time. */
     private CData $id;
     private CData $detail;
 
@@ -58,8 +58,8 @@ final class Snowflake implements IdGenerator, IteratorAggregate
      *     Required, unless the layout has no node fields. A bool throws a TypeError: getenv() returns false for a
      *     variable that is not set
      * @param string|Layout|null $layout the name of a preset, a layout as text, or a Layout; "twitter" by default
-     * @param ?int $maxBackwardMs how many ms the clock may step back while IDs are still issued, from the rest of the
-     *     last tick; 1000 by default. With 0, no step back of a tick or more is tolerated
+     * @param ?int $maxBackwardMs how many ms the clock may step back; 1000 by default. Within this limit, IDs are still
+     *     issued from the rest of the last tick. With 0, no step back of a tick or more is tolerated
      * @param ?int $maxAheadMs how many ms IDs may run ahead of the clock to serve a burst; 0 by default
      * @param ?int $maxWaitMs the longest that nextId() waits, and that nextIds() waits between two runs of IDs, in ms
      *     of real time; a tick + 1000 by default
@@ -71,17 +71,18 @@ final class Snowflake implements IdGenerator, IteratorAggregate
      *     does not exist, it is created, which takes about a second
      * @param ?string $lease the address of a store from which the node is leased, such as "redis://host/0". $node is
      *     then optional, and narrows the choice. The constructor waits for a node for at most the wait set in the
-     *     address (by default its ttl + 5 s, so 35 s). All Snowflakes in a process with the same address and layout
+     *     address (by default the TTL plus 5 s, so 35 s). All Snowflakes in a process with the same address and layout
      *     share a lease
      * @throws Exception\InvalidLayoutException if the layout is invalid
      * @throws Exception\UnknownLayoutException if no preset has this name
      * @throws Exception\InvalidNodeException if the node is missing or does not fit the layout
-     * @throws Exception\InvalidOptionException if another option is invalid, if maxBackwardMs or maxAheadMs differ from
-     *     those of a shared cursor, if that cursor uses another state file or none, or if a lease is combined with a
-     *     state file or a custom clock
+     * @throws Exception\InvalidOptionException if another option is invalid, if maxBackwardMs or maxAheadMs differs
+     *     from that of a shared cursor, if that cursor uses a different state file or none, or if a lease is combined
+     *     with a state file or a custom clock
      * @throws Exception\LeaseUnavailableException if no node is free to be leased, or the store cannot be reached
      * @throws Exception\StateFileException if the state file cannot be used; the message says why
-     * @throws Exception\ClockFailedException if the custom clock threw; it is read here only if there is a state file
+     * @throws Exception\ClockFailedException if the custom clock threw an exception; the clock is read here only if
+     *     there is a state file
      * @throws Exception\ForkedException for a node that the parent process used before a fork without a state file
      * @throws LibraryException if libpolyflake cannot be used
      */
@@ -149,7 +150,8 @@ final class Snowflake implements IdGenerator, IteratorAggregate
         }
         if ($this->clock?->isRead()) {
             // A call is still inside the library: either its clock is calling this destructor, or the request ends
-            // while a Fiber is suspended in that clock. The call ends as closed, and nothing is freed while it runs.
+            // while a Fiber is suspended in that clock. The call then fails as closed, and nothing is freed while it
+            // runs.
             $this->close();
             return;
         }
@@ -164,7 +166,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
      * same node or state file are not affected. Closing again does nothing.
      *
      * Closing the last Snowflake on a lease gives the node back. This waits for the store, for at most 5 s. A Snowflake
-     * that is only destroyed, as at the end of a request, keeps its lease for a ttl, so that the next request can use
+     * that is only destroyed, as at the end of a request, keeps its lease for one TTL, so that the next request can use
      * it.
      */
     public function close(): void
@@ -175,14 +177,14 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     /**
      * Returns the next ID. If the tick's sequence is used up, this waits for at most maxWaitMs of real time.
      *
-     * @throws Exception\SequenceExhaustedException if that was not enough
-     * @throws Exception\ClockMovedBackwardsException if the clock has stepped back by more than maxBackwardMs (at
-     *     once), or by less and waiting was not enough
+     * @throws Exception\SequenceExhaustedException if no ID became available in that time
+     * @throws Exception\ClockMovedBackwardsException at once if the clock has stepped back by more than maxBackwardMs;
+     *     after the wait if a smaller step back left no ID available in time
      * @throws Exception\TimeOutOfRangeException if the clock is before the epoch or past the layout's end
-     * @throws Exception\ClockFailedException if the custom clock threw; getPrevious() returns its exception
+     * @throws Exception\ClockFailedException if the custom clock threw an exception, which getPrevious() returns
      * @throws Exception\ForkedException in a child process, if there is no state file
      * @throws Exception\StateFileException if the state file was renamed, deleted or replaced, or cannot be written
-     * @throws Exception\LeaseLostException if the lease has expired, and the store has not renewed it in that time
+     * @throws Exception\LeaseLostException if the lease has expired and the store has not renewed it in that time
      * @throws Exception\ClosedException after close()
      * @throws Exception\InvalidIdException if the ID's top bit is set, which happens only with 64-bit layouts: use
      *     nextIdString() for them
@@ -199,7 +201,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     /**
      * Returns the next ID without waiting.
      *
-     * @throws PolyflakeException as nextId(), but at once
+     * @throws PolyflakeException at once, for the same reasons as nextId()
      */
     public function tryNextId(): int
     {
@@ -210,7 +212,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
      * Returns the next ID as text, which works for every ID of every layout.
      *
      * @param string $format a format of Id
-     * @throws PolyflakeException as nextId(), except InvalidIdException
+     * @throws PolyflakeException for the same reasons as nextId(), except InvalidIdException
      * @throws Exception\InvalidOptionException if the format is unknown
      */
     public function nextIdString(string $format = 'decimal'): string
@@ -227,7 +229,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
      *
      * @param int $n 1 to 16777216
      * @return list<int>
-     * @throws PolyflakeException as nextId(); IDs may then be lost, but are never repeated
+     * @throws PolyflakeException for the same reasons as nextId(); IDs may then be lost, but are never repeated
      * @throws Exception\InvalidOptionException if $n is out of range
      */
     public function nextIds(int $n): array
@@ -267,8 +269,8 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * Returns the node, as the value of all node bits together, highest field first. With a lease, the node may change
-     * after the lease was lost: this is the node of the last ID or of the next.
+     * Returns all node bits as one number, the highest field first. With a lease, the node may change after the lease
+     * is lost; this method then returns the node of the last ID or of the next one.
      */
     public function node(): int
     {
@@ -283,7 +285,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     /**
      * Returns the lease, or null if this Snowflake has none. Reads the clock once.
      *
-     * @throws Exception\ClockFailedException if the custom clock threw; getPrevious() returns its exception
+     * @throws Exception\ClockFailedException if the custom clock threw an exception, which getPrevious() returns
      * @throws Exception\ForkedException in a child process, if there is no state file
      */
     public function lease(): ?Lease
@@ -309,7 +311,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     /**
      * Returns statistics for monitoring. Reads the clock once.
      *
-     * @throws Exception\ClockFailedException if the custom clock threw; getPrevious() returns its exception
+     * @throws Exception\ClockFailedException if the custom clock threw an exception, which getPrevious() returns
      * @throws Exception\ForkedException in a child process, if there is no state file
      * @throws Exception\ClosedException after close()
      */
@@ -335,7 +337,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
      * Iterates endlessly over IDs from nextId(): `foreach ($ids as $id)`.
      *
      * @return Generator<int, int>
-     * @throws PolyflakeException as nextId()
+     * @throws PolyflakeException for the same reasons as nextId()
      */
     public function getIterator(): Generator
     {
@@ -348,9 +350,9 @@ final class Snowflake implements IdGenerator, IteratorAggregate
      * Sets the cursor of a state file back to the system clock. Use it when a wrong clock has moved the cursor far into
      * the future.
      *
-     * First stop the processes that use the file: in any process that still runs, calls throw StateFileException until
-     * it restarts. The risk is that IDs issued ahead of the clock are issued again when the clock gets there. A file
-     * whose cursor is not ahead of the clock is left unchanged.
+     * First stop the processes that use the file: in any process that is still running, calls throw StateFileException
+     * until it restarts. IDs that were issued ahead of the clock are issued again when the clock reaches their time. A
+     * file whose cursor is not ahead of the clock is left unchanged.
      *
      * @throws Exception\StateFileException if the file does not exist or cannot be used
      * @throws LibraryException if libpolyflake cannot be used
@@ -363,9 +365,9 @@ final class Snowflake implements IdGenerator, IteratorAggregate
 
     /**
      * Logs the events of this process's leases and counters since the last call: a lease was acquired, lost or given
-     * back, a store does not answer, a counter has stopped. Call this now and then, such as at the end of each request,
-     * because PHP cannot be called at the moment when something happens. Events are kept from a process's first call
-     * on, at most 100 at a time.
+     * back, a store is not answering, a counter has stopped. Call this now and then, such as at the end of each
+     * request, because PHP cannot be called at the moment something happens. Events are kept from a process's first
+     * call onward, at most 100 at a time.
      *
      * @param \Psr\Log\LoggerInterface|callable(string, string, array<string, int|string>): mixed $log a logger, or a
      *     function that is called with a PSR-3 level ("info" or "warning"), a message and its context: kind and store,
@@ -418,8 +420,8 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * Takes an ID after polyflake_next_id_or_zero() returned 0, or throws the reason. With a built-in clock, this does
-     * not wait again. With a custom clock, nothing has been called yet.
+     * Takes an ID after polyflake_next_id_or_zero() returned 0, or throws an exception that says why it cannot. With a
+     * built-in clock, this does not wait again. With a custom clock, nothing has been called yet.
      */
     private function takeOrThrow(): int
     {
@@ -427,7 +429,7 @@ final class Snowflake implements IdGenerator, IteratorAggregate
     }
 
     /**
-     * Calls a function that takes an ID.
+     * Calls a library function that issues an ID.
      *
      * A signal handler (pcntl_async_signals) or a destructor may run before the ID is read, and take an ID itself. That
      * overwrites our ID and leaves 0, which is never an ID. Our ID is then lost, and we take another.

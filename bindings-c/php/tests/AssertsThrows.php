@@ -7,7 +7,7 @@ namespace Polyflake\Tests;
 use Throwable;
 
 /**
- * Checks the class and a part of the message of what a call throws.
+ * Checks the class of the exception that a call throws, and part of its message.
  */
 trait AssertsThrows
 {

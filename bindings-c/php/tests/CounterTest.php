@@ -16,7 +16,7 @@ use Polyflake\Snowflake;
 use TypeError;
 
 /**
- * Counters in a Redis of each test's own.
+ * Tests counters in Redis. Each test has its own server.
  */
 final class CounterTest extends TestCase
 {
@@ -82,7 +82,7 @@ final class CounterTest extends TestCase
         for ($round = 0; $round < 5; $round++) {
             $counter = new Counter('reopened', $this->store, step: 50);
             $number = $counter->nextId();
-            // The last segment is given back, and the one before it may have been fetched already.
+            // Only the unused part of the last segment is returned, and another may have been fetched before it.
             self::assertGreaterThan($last, $number);
             self::assertLessThanOrEqual($last + 50, $number);
             $last = $counter->nextId();

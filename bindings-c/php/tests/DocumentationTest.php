@@ -10,12 +10,12 @@ use ReflectionMethod;
 use Reflector;
 
 /**
- * The comments of what users see.
+ * Tests that everything users see has a comment.
  */
 final class DocumentationTest extends TestCase
 {
     /**
-     * Classes, constants, properties and methods, but for those that are @internal, and the magic methods.
+     * Classes, constants, properties and methods, except those marked @internal and the magic methods.
      */
     public function testEveryPublicNameHasAComment(): void
     {
@@ -30,7 +30,7 @@ final class DocumentationTest extends TestCase
                     continue;
                 }
                 $found++;
-                // A sentence, before any @tag.
+                // The comment must contain a sentence, before any @tag.
                 if (!preg_match('~^/\*\*[\s*]*[^\s*@/]~', $comment)) {
                     $without[] = $class->getName() . ' ' . $member->getName();
                 }
@@ -42,7 +42,7 @@ final class DocumentationTest extends TestCase
 
     /**
      * @param ReflectionClass<object> $class
-     * @return list<Reflector> its public members, without those that are inherited or its trait's
+     * @return list<Reflector> its public members, except those inherited or from its trait
      */
     private static function members(ReflectionClass $class): array
     {

@@ -7,7 +7,7 @@ namespace Polyflake\Tests;
 use PHPUnit\Framework\TestCase;
 
 /**
- * Runs examples/fpm, and a state file, in a php-fpm with four workers, over a socket in a temporary folder.
+ * Runs examples/fpm and other scripts under php-fpm with four workers, over a socket in a temporary folder.
  */
 final class FpmTest extends TestCase
 {
@@ -74,7 +74,7 @@ final class FpmTest extends TestCase
         $serve = fn (): array => $this->answers(__DIR__ . '/scripts/fpm-state.php');
         $served = $this->serveUntil(static fn (array $served): bool => count($served) > 1, $serve);
         self::assertSame([3], array_values(array_unique($served)));
-        // The successor of a killed worker continues.
+        // The successor of a killed worker continues with the same node.
         $this->kill(array_key_first($served));
         self::assertSame([3], array_values(array_unique($serve())));
     }
@@ -107,7 +107,8 @@ final class FpmTest extends TestCase
             $this->ids[$id] = 0;
         }
         self::assertCount(210, $this->ids);
-        // Each answer says that the master's node without a state file is refused, and that no object was left to it.
+        // Every answer shows that the master's node without a state file was refused, and that no object was left
+        // behind.
         $served = $this->serveUntil(
             static fn (array $served): bool => count($served) > 1,
             fn (): array => $this->answers(__DIR__ . '/scripts/fpm-preloaded.php'),
@@ -122,7 +123,7 @@ final class FpmTest extends TestCase
     {
         $this->start(self::PRELOADED, "pm.max_requests = $maxRequests");
         $before = $this->answers($script, 100);
-        // The master runs itself again, with its process ID and its socket, and preloads again.
+        // The master re-executes itself, keeps its process ID and its socket, and preloads again.
         posix_kill(proc_get_status($this->fpm)['pid'], SIGUSR2);
         for ($waits = 0; substr_count($this->log(), 'ready to handle connections') < 2; $waits++) {
             self::assertLessThan(3000, $waits, 'php-fpm did not reload: ' . $this->log());
@@ -136,7 +137,7 @@ final class FpmTest extends TestCase
 
     /**
      * @return array<string, array{string, int}> scripts, and how many requests a worker serves: the nodes that workers
-     *     leased are not free again before the test is over
+     *     leased do not become free again before the test is over
      */
     public static function waysToShareAHost(): array
     {
@@ -161,7 +162,7 @@ final class FpmTest extends TestCase
             $answer = (string) file_get_contents("{$this->folder->path}/answer-$number");
             $body = json_decode(substr($answer, (int) strpos($answer, '{')), true);
             self::assertIsArray($body, $answer . $this->log());
-            // Of 100,000 numbers each: one in hand, and the next at most.
+            // Segments have 100,000 numbers, so a worker has fetched at most the one in hand and the next.
             self::assertLessThanOrEqual(2, $body['segments']);
             array_push($all, ...$body['ids']);
             $ofWorkers[$body['process']] = [...$ofWorkers[$body['process']] ?? [], ...$body['ids']];
@@ -174,7 +175,7 @@ final class FpmTest extends TestCase
     }
 
     /**
-     * Each answer checks that the node of a worker is that of its earlier requests.
+     * Sends requests to workers with leases, and checks that each worker keeps its node.
      */
     private function serveLeased(): void
     {
@@ -203,7 +204,7 @@ final class FpmTest extends TestCase
     }
 
     /**
-     * Serves until $done, since on a busy machine only some workers may get requests.
+     * Sends requests until $done, since on a busy machine only some of the workers may receive any.
      *
      * @param callable(array<int, int>): bool $done
      * @return array<int, int> as serve()
@@ -242,7 +243,7 @@ final class FpmTest extends TestCase
     }
 
     /**
-     * Kills a worker, and waits until the master has seen it end: a worker that is being killed still accepts requests.
+     * Kills a worker, and waits until the master has reaped it: a worker that is being killed still accepts requests.
      */
     private function kill(int $process): void
     {
@@ -255,9 +256,9 @@ final class FpmTest extends TestCase
 
     /**
      * @param array<string, string> $settings
-     * @param string $pool more of the pool's settings
+     * @param string $pool additional settings of the pool
      * @param bool $inMaster whether to preload in the master, which forks the workers. As root, PHP preloads in another
-     *     process, which ends
+     *     process, which then exits
      */
     private function start(array $settings, string $pool = '', bool $inMaster = false): void
     {
@@ -297,7 +298,7 @@ final class FpmTest extends TestCase
         $command = [...$isRoot ? [] : $this->asUser(), $fpm, '-F', '-y', "$path/fpm.conf", ...$options];
         $ofMaster = ['FOLDER' => $path, 'LEASE' => $lease] + getenv();
         $this->fpm = proc_open($command, [1 => $output, 2 => $output], $pipes, null, $ofMaster) ?: null;
-        // The socket's file is there a moment before the server listens.
+        // The socket's file appears a moment before the server listens.
         for ($waits = 0; !$client = @stream_socket_client("unix://$path/socket"); $waits++) {
             $status = proc_get_status($this->fpm);
             self::assertTrue($status['running'] && $waits < 3000, 'php-fpm did not start: ' . $this->log());
@@ -323,7 +324,8 @@ final class FpmTest extends TestCase
     }
 
     /**
-     * What runs a command as a user without rights, where this is root. The folder becomes that user's.
+     * Returns the prefix that runs a command as an unprivileged user, if the test runs as root. That user then owns the
+     * folder.
      *
      * @return list<string>
      */

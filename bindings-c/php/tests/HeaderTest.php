@@ -10,7 +10,7 @@ use Polyflake\Internal\Failure;
 use Polyflake\Internal\Library;
 
 /**
- * resources/polyflake.h matches ../include/polyflake.h.
+ * Tests that resources/polyflake.h matches ../include/polyflake.h.
  */
 final class HeaderTest extends TestCase
 {
@@ -88,7 +88,7 @@ final class HeaderTest extends TestCase
     }
 
     /**
-     * Declarations, each as its tokens separated by spaces.
+     * Returns the declarations, each as its tokens separated by spaces.
      *
      * @return list<string>
      */
@@ -96,7 +96,7 @@ final class HeaderTest extends TestCase
     {
         $text = (string) file_get_contents($file);
         $text = (string) preg_replace('~/\*.*?\*/|//[^\n]*~s', ' ', $text);
-        // Without what FFI cannot parse: C++ and preprocessor lines. Macros are replaced by their values.
+        // Leave out what FFI cannot parse: C++ and preprocessor lines. Macros are replaced by their values.
         $text = (string) preg_replace('/^#ifdef __cplusplus\b.*?^#endif[^\n]*/ms', ' ', $text);
         $text = (string) preg_replace('/^#[^\n]*/m', ' ', $text);
         $text = strtr($text, self::macros());
@@ -108,7 +108,7 @@ final class HeaderTest extends TestCase
             $declaration[] = $token;
             $depth += ['{' => 1, '}' => -1][$token] ?? 0;
             if ($token === ';' && $depth === 0 && $declaration[0] === 'enum') {
-                $declaration = []; // macros in the C header
+                $declaration = []; // these constants are macros in the C header
             } elseif ($token === ';' && $depth === 0) {
                 $declarations[] = implode(' ', $declaration);
                 $declaration = [];

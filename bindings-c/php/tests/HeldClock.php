@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Polyflake\Tests;
 
 /**
- * Returns $value; each reading after the first one of a step advances it, up to $until.
+ * Returns $value. Each reading after the first in a step advances it, up to $until.
  */
 final class HeldClock
 {

@@ -7,7 +7,7 @@ namespace Polyflake\Tests;
 use RuntimeException;
 
 /**
- * A value of the vectors that PHP cannot express: the case is skipped.
+ * A value in the vectors that PHP cannot express: the case is skipped.
  */
 final class Inexpressible extends RuntimeException
 {

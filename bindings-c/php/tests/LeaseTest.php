@@ -14,7 +14,7 @@ use Polyflake\Exception\PolyflakeException;
 use Polyflake\Snowflake;
 
 /**
- * Leases: nodes from a store. Their nodes are those of no other test, since a node that was leased cannot be used
+ * Tests leases: nodes from a store. No other test uses the same nodes, because a node that was leased cannot be used
  * without a lease.
  */
 final class LeaseTest extends TestCase
@@ -73,7 +73,7 @@ final class LeaseTest extends TestCase
         self::assertStringContainsString('LeaseUnavailableException', $program->output);
         self::assertStringContainsString('node 742 of `somebody` frees first', $program->output);
         $ids->close();
-        // It ends at once, though it closes nothing.
+        // The program exits at once, though it closes nothing.
         $program = Program::run(['-r', $code, $autoload, $address]);
         self::assertSame(0, $program->status, $program->output);
         self::assertGreaterThan($id, (int) $program->output);
@@ -124,7 +124,7 @@ final class LeaseTest extends TestCase
         $lines = [];
         $log = function (string $level, string $message, array $context) use (&$lines): void {
             if (!str_contains($context['store'], $this->folder->path)) {
-                return; // Of an earlier test.
+                return; // The event is from an earlier test.
             }
             $lines[] = [$level, $context['kind'], $context['node'] ?? null];
             self::assertStringStartsWith('sqlite:///', $context['store']);

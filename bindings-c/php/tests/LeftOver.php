@@ -7,7 +7,7 @@ namespace Polyflake\Tests;
 use Polyflake\Snowflake;
 
 /**
- * Where a preload script tries to leave a Snowflake to the requests of all workers.
+ * The place where a preload script tries to leave a Snowflake for the requests of all workers.
  */
 final class LeftOver
 {

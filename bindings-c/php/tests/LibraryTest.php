@@ -9,7 +9,7 @@ use Polyflake\Internal\Library;
 use Polyflake\LibraryException;
 
 /**
- * Where the package looks for libpolyflake. Each test runs its own process.
+ * Tests where the package looks for libpolyflake. Each test starts a separate process.
  */
 final class LibraryTest extends TestCase
 {
@@ -109,7 +109,7 @@ final class LibraryTest extends TestCase
     public function testASecondCopyInTheProcessIsWarnedOf(): void
     {
         $copy = $this->folder->copy(self::library(), 'other/copy-of-polyflake.so');
-        // By its path: the loader takes the copy for a library of the same name.
+        // The library's path is set because, given only a name, the loader would use the copy instead.
         $environment = [self::VARIABLE => (string) realpath(self::library()), 'LD_PRELOAD' => $copy];
         $program = Program::run([self::TAKE, dirname(__DIR__)], $environment);
         self::assertSame(0, $program->status, $program->output);

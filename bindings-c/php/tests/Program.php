@@ -13,14 +13,14 @@ final class Program
 {
     private function __construct(
         public readonly string $output,
-        /** As from a shell: 128 or more means a signal. */
+        /** As in a shell: 128 or more means a signal. */
         public readonly int $status,
     ) {
     }
 
     /**
      * @param list<string> $arguments PHP's options, the script and its arguments
-     * @param array<string, ?string> $environment to add; null removes a variable
+     * @param array<string, ?string> $environment variables to add; null removes one
      */
     public static function run(array $arguments, array $environment = []): self
     {

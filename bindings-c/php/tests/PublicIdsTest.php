@@ -14,7 +14,8 @@ use Polyflake\PublicIds;
 use TypeError;
 
 /**
- * Every case of tests/public_ids.json, which describes its own format under "about", and what only PHP can give.
+ * Runs every case of tests/public_ids.json, which describes its own format under "about", and tests input that is
+ * possible only in PHP.
  */
 final class PublicIdsTest extends TestCase
 {

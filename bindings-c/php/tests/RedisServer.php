@@ -7,7 +7,7 @@ namespace Polyflake\Tests;
 use RuntimeException;
 
 /**
- * A Redis of a test's own, which can be stopped and started again.
+ * A Redis server for one test, which can be stopped and started again.
  */
 final class RedisServer
 {
@@ -17,7 +17,7 @@ final class RedisServer
     private $process = null;
 
     /**
-     * @param string $folder where it keeps its data
+     * @param string $folder where the server keeps its data
      */
     public function __construct(private readonly string $folder)
     {
@@ -44,7 +44,7 @@ final class RedisServer
     public function start(): void
     {
         $log = ['file', "{$this->folder}/redis.log", 'a'];
-        // By default, a write that was acknowledged may not be in the file yet when the server is killed.
+        // By default, an acknowledged write may not have reached the file yet when the server is killed.
         $options = ['--port', $this->port, '--bind', '127.0.0.1', '--dir', $this->folder, '--save', '',
             '--appendonly', 'yes', '--appendfsync', 'always', '--daemonize', 'no'];
         $this->process = proc_open(['redis-server', ...$options], [1 => $log, 2 => $log], $pipes) ?: null;

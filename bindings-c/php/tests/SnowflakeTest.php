@@ -187,7 +187,7 @@ final class SnowflakeTest extends TestCase
     {
         $this->assertThrows(InvalidNodeException::class, 'node', static fn () => new Snowflake());
         $this->assertThrows(InvalidNodeException::class, 'datacenter', static fn () => new Snowflake(node: [1, 7]));
-        // A NUL must not cut a text short, and the name of a field must not inject other fields.
+        // A NUL must not cut a string short, and a field's name must not inject other fields.
         $this->assertThrows(PolyflakeException::class, '', static fn () => new Snowflake(node: 7, layout: "leaf\0x"));
         $this->assertThrows(InvalidNodeException::class, '', static fn () => new Snowflake(node: "7\0"));
         $node = ['datacenter=1,worker' => 7];
@@ -245,7 +245,7 @@ final class SnowflakeTest extends TestCase
                 self::assertSame($code === 99, Failure::class($name) === InternalException::class);
             }
         }
-        // An error of a later version of the library.
+        // An error from a later version of the library.
         self::assertSame(InternalException::class, Failure::class('unknown'));
     }
 
@@ -294,7 +294,7 @@ final class SnowflakeTest extends TestCase
         $readings = 0;
         $taken = [];
         $ids = new Snowflake(node: 7, clock: static function () use (&$ids, &$readings, &$taken): int {
-            // Not on every reading, because taking an ID reads the clock.
+            // Do not take an ID on every reading, because taking one reads the clock.
             if ($readings++ % 4 === 0) {
                 $taken[] = $ids->nextId();
             }
@@ -362,7 +362,7 @@ final class SnowflakeTest extends TestCase
         self::assertNotNull($reference->get());
         unset($ids);
         self::assertNull($reference->get());
-        // Also if the Snowflake could not be created.
+        // The clock is freed even if the Snowflake could not be created.
         $clock = new HeldClock(self::MS);
         $reference = \WeakReference::create($clock);
         $this->assertThrows(InvalidNodeException::class, '', static fn () => new Snowflake(node: -1, clock: $clock));

@@ -13,7 +13,7 @@ use Polyflake\Exception\StateFileException;
 use Polyflake\Snowflake;
 
 /**
- * State files: one node for all processes of a host.
+ * Tests state files: one node for all processes on a host.
  */
 final class StateTest extends TestCase
 {
@@ -89,7 +89,7 @@ final class StateTest extends TestCase
         self::assertSame('precious', file_get_contents($this->state));
         unlink($this->state);
 
-        // Written by another process, so that this one has no cursor of it.
+        // Another process writes the file, so that this one has no cursor for it.
         $code = 'require $argv[1]; (new Polyflake\Snowflake(node: 932, state: $argv[2]))->nextId();';
         $program = Program::run(['-r', $code, dirname(__DIR__) . '/autoload.php', $this->state]);
         self::assertSame([0, ''], [$program->status, $program->output]);

@@ -17,13 +17,13 @@ use Polyflake\Snowflake;
 use TypeError;
 
 /**
- * Every case of tests/vectors.json through the public API. The file describes its own format under "about".
+ * Runs every case of tests/vectors.json through the public API. The file describes its own format under "about".
  */
 final class VectorsTest extends TestCase
 {
     private const FILE = __DIR__ . '/../../../tests/vectors.json';
 
-    /** @var array<string, int> how much of what PHP cannot express */
+    /** @var array<string, int> how many cases of each kind PHP cannot express */
     private static array $skipped = [];
 
     /** @var ?array<string, list<mixed>> */
@@ -289,7 +289,7 @@ final class VectorsTest extends TestCase
             try {
                 $this->step($snowflake, $step, "{$case['name']}, step $number: " . json_encode($step));
             } catch (Inexpressible $why) {
-                // Only this step: it expects an error, so the rest of the script does not depend on it.
+                // Skip only this step: it expects an error, so the rest of the script does not depend on it.
                 self::assertArrayHasKey('error', $step, $why->getMessage());
                 self::skip('script steps');
             }
@@ -363,7 +363,7 @@ final class VectorsTest extends TestCase
     }
 
     /**
-     * Options as arguments. A text without a value of PHP's type stays a string.
+     * Converts options to arguments. A value that does not fit PHP's type stays a string.
      *
      * @param array<string, mixed> $texts
      * @return array<string, mixed>
@@ -391,7 +391,7 @@ final class VectorsTest extends TestCase
         if (is_array($node)) {
             return array_map(self::int(...), $node);
         }
-        // PHP also takes strings, for IDs that do not fit an int.
+        // PHP also accepts strings, for IDs that do not fit an int.
         return $node !== null && (string) (int) $node === $node ? (int) $node : $node;
     }
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Ends the current test and begins another, to which the next checks belong. */
+/* Ends the current test and begins another, to which the following checks belong. */
 void begin(const char *section, const char *name);
 
 /* Skips the current test, which then counts as neither passed nor failed. */
@@ -33,7 +33,7 @@ void check_text(const char *expected, const char *text, const char *what, const 
 /* Returns a detail filled with a known byte, so that any write to it is visible. */
 polyflake_detail fresh_detail(void);
 
-/* Returns whether a detail is unchanged since fresh_detail. */
+/* Returns whether a detail is unchanged since fresh_detail returned it. */
 int is_untouched(const polyflake_detail *detail);
 
 /* Fills bytes with 0x5a. is_sentinel returns whether all of them still have this value. */
@@ -44,7 +44,7 @@ int is_sentinel(const void *start, size_t size);
 /* Sorts the IDs and returns whether any is repeated. */
 int has_repeats(uint64_t *ids, size_t n);
 
-/* Exits if the test program itself cannot continue. */
+/* Prints why the test program itself cannot continue, and exits. */
 void give_up(const char *why);
 
 #endif

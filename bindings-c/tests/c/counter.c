@@ -1,5 +1,5 @@
-/* counter: counters in a Redis server, which this program starts in a temporary folder, and processes that
- * share them. The program runs itself again with the name of the other process's task. */
+/* counter: tests counters in a Redis server, which this program starts in a temporary folder, and processes
+ * that share them. To start another process, the program runs itself with the name of a task. */
 #include "check.h"
 
 #include <arpa/inet.h>
@@ -64,7 +64,7 @@ static void start_server(void) {
   fflush(stdout);
   server = fork();
   if (server == 0) {
-    /* The server ends with this program, however this program ends. */
+    /* The server exits when this program does, even if this program is killed. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (!freopen("/dev/null", "w", stdout)) {
       _exit(126);
@@ -230,7 +230,7 @@ static void numbers(void) {
   close_and_free(orders);
   orders = opened("reopened", "step", "50");
   number = next(orders);
-  /* Only the rest of the last segment is given back, and the segment before may have been fetched with it. */
+  /* Only the unused part of the last segment is returned, and another may have been fetched before it. */
   CHECK(number >= 4 && number <= 51);
   close_and_free(orders);
 
@@ -615,7 +615,7 @@ static void store_down(void) {
   CHECK_NUMBER(0, (uint64_t)seen.with_node);
 }
 
-/* The other process's task: takes a number, prints it, and ends without closing anything. */
+/* The other process's task: takes a number, prints it, and exits without closing anything. */
 static int leave(const char *store) {
   snprintf(address, sizeof address, "%s", store);
   printf("%" PRIu64 "\n", next(opened("ends", NULL, NULL)));

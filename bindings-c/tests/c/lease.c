@@ -1,5 +1,5 @@
-/* lease: leases from an SQLite file in a temporary folder, and processes that share it. The program runs
- * itself again with the name of the other process's task. */
+/* lease: tests leases from an SQLite file in a temporary folder, and processes that share it. To start
+ * another process, the program runs itself with the name of a task. */
 #include "check.h"
 
 #include <dirent.h>
@@ -75,7 +75,8 @@ static uint64_t id_from(const polyflake_snowflake *ids) {
   return id;
 }
 
-/* Runs this program with two arguments until it ends, and keeps its output. Returns its exit status. */
+/* Runs this program with two arguments, waits for it to exit, and keeps its output. Returns its exit
+ * status. */
 static int other_process(const char *what, const char *address, char *said, size_t size) {
   int ends[2], status = -1;
   size_t length = 0;
@@ -310,7 +311,7 @@ static void listeners(void) {
   CHECK_NUMBER(2, (uint64_t)(seen.acquired + seen.released + seen.others));
 }
 
-/* A listener that does not return until it may end. */
+/* A listener that does not return until it is allowed to. */
 struct slow {
   pthread_mutex_t lock;
   pthread_cond_t changed;
@@ -363,8 +364,8 @@ static void a_fork_amid_a_listener(void) {
   }
   pthread_mutex_unlock(&slow.lock);
   CHECK(pthread_create(&ending, NULL, ends_it, &slow) == 0);
-  /* Gives the thread time to begin waiting for the listener's call. If it is not waiting yet, less is
-   * tested. */
+  /* Gives the thread time to start waiting for the listener to return. If the thread is not waiting yet, the
+   * test covers less. */
   nanosleep(&(struct timespec){0, 100000000}, NULL);
   int status = -1;
   fflush(stdout);

@@ -1,4 +1,4 @@
-/* The mistakes that a C program can make. Every mistake returns a status and writes no output. */
+/* Mistakes that a C program can make. Each incorrect call returns an error status and writes no output. */
 #include "check.h"
 
 #include <stdio.h>
@@ -521,7 +521,7 @@ static void sized_structs(void) {
   struct clock_answer clock = {NOW, 0, 0};
   struct subjects of = {parsed("twitter"), snowflake_with_clock(&clock), snowflake_of_node("513")};
   for (size_t n = 0; n < sizeof structs / sizeof *structs; n++) {
-    /* Not one less than the size, which might leave out only padding. */
+    /* One byte less than the size is not tried, because it might leave out only padding. */
     const size_t rejected[] = {0, 1, sizeof(size_t), structs[n].first - sizeof(uint64_t)};
     union any_struct out;
     const size_t rest = sizeof out - sizeof out.size;
@@ -617,7 +617,7 @@ static void details(void) {
   begin("detail", "the message is NUL-terminated UTF-8, however long the value");
   static char value[8001];
   for (size_t shift = 0; shift < 4; shift++) {
-    /* Two-byte letters at every offset, so that a careless cut would split a letter. */
+    /* Two-byte letters at every offset, so that careless truncation would split a letter. */
     memset(value, 'x', shift);
     for (size_t n = shift; n + 2 < sizeof value; n += 2) {
       memcpy(value + n, "\xc3\xa9", 3);
@@ -708,7 +708,7 @@ static void state_files(void) {
 
   begin("state files", "the cursor outlives the Snowflakes that use it");
   polyflake_snowflake *snowflake = made_from(options);
-  clock.unix_ms += 10000; /* past the start of the new file's cursor */
+  clock.unix_ms += 10000; /* past where the new file's cursor starts */
   CHECK_STATUS(POLYFLAKE_OK, polyflake_next_id(snowflake, &first, NULL));
   polyflake_snowflake_free(snowflake);
   snowflake = made_from(options);
@@ -1009,7 +1009,7 @@ static void batches(void) {
   polyflake_snowflake_free(snowflake);
 }
 
-/* ---- calls that wait in the caller's own way ---- */
+/* ---- calls that leave the waiting to the caller ---- */
 
 struct polled_clock {
   struct clock_answer clock;
@@ -1145,7 +1145,7 @@ static void check_closed(polyflake_snowflake *snowflake, uint64_t node) {
   }
   CHECK_NUMBER(SENTINEL_ID, id);
   CHECK(is_sentinel(ids, sizeof ids));
-  /* Its layout and node are still available. */
+  /* The layout and node of a closed Snowflake are still available. */
   CHECK_NUMBER(node, node_of(snowflake));
   CHECK(polyflake_snowflake_layout(snowflake) != NULL);
   polyflake_snowflake_free(snowflake);
@@ -1259,7 +1259,7 @@ static void clocks(void) {
 /* ---- fork ---- */
 
 /* Returns the exit status of a child process: 0 if all calls fail as they should, otherwise the number of the
- * call that did not. */
+ * first call that does not. */
 static int in_child(const polyflake_snowflake *snowflake) {
   uint64_t id = SENTINEL_ID, ids[4];
   if (polyflake_next_id(snowflake, &id, NULL) != POLYFLAKE_FORKED) {

@@ -1,6 +1,6 @@
-/* reload LIBRARY COPY: a library that is loaded, closed and loaded again keeps the process's cursors, so that
- * no ID is repeated. PHP, for example, closes a library along with the last object that uses it. COPY,
- * another file with the same library, has its own cursors, and each of the two detects the other. */
+/* reload LIBRARY COPY: tests that a library which is loaded, closed and loaded again keeps the process's
+ * cursors, so that no ID is repeated. PHP, for example, closes a library along with the last object that uses
+ * it. COPY is a second copy of the library, with its own cursors; each of the two detects the other. */
 #include "check.h"
 
 #include <dlfcn.h>
@@ -23,13 +23,12 @@ struct library {
 static const char *path;
 static struct library library;
 
-/* For check.c: this program is not linked with the library, so it asks the one that it loaded. */
+/* For check.c: this program is not linked with the library, so it calls the one it loaded. */
 const char *polyflake_status_name(polyflake_status status) {
   return library.status_name(status);
 }
 
-/* C cannot convert dlsym's void * to a function pointer; POSIX guarantees that both have the same form.
- */
+/* C cannot convert dlsym's void * to a function pointer; POSIX guarantees the same representation. */
 static void find(const char *name, void *function) {
   void *symbol = dlsym(library.handle, name);
   if (!symbol) {
@@ -55,7 +54,7 @@ static void load(void) {
 
 static polyflake_status make(const char *clock, const char *max_ahead_ms, polyflake_snowflake **snowflake) {
   polyflake_options *options = library.options_new();
-  /* Uses a node for each clock, because a node has one cursor. */
+  /* Uses a different node for each clock, because each node has only one cursor. */
   CHECK_STATUS(POLYFLAKE_OK, library.options_set(options, "node", clock[1] == 'y' ? "31" : "32", NULL));
   CHECK_STATUS(POLYFLAKE_OK, library.options_set(options, "clock", clock, NULL));
   CHECK_STATUS(POLYFLAKE_OK, library.options_set(options, "max_ahead_ms", max_ahead_ms, NULL));

@@ -1,5 +1,5 @@
-/* sequences: sequences in SQLite files in a temporary folder, and processes that compete for them. The
- * program runs itself again with the address that the other process opens. */
+/* sequences: tests sequences in SQLite files in a temporary folder, and processes that compete for them. To
+ * start another process, the program runs itself with the address to open. */
 #include "check.h"
 
 #include <dirent.h>
@@ -162,7 +162,7 @@ static void numbers(void) {
   begin("sequences", "go on after close");
   inbox = opened("inbox", NULL);
   CHECK_NUMBER(9, next(inbox, alice));
-  /* The store knows how far bob's section counted, but not how far bob did. */
+  /* The store knows how far bob's section has counted, but not how far bob has. */
   CHECK(next(inbox, bob) >= 7);
   close_and_free(inbox);
 
@@ -200,7 +200,7 @@ static void without_waiting(void) {
   uint64_t last = 0, number = 0;
   polyflake_detail detail = fresh_detail();
   polyflake_status status = POLYFLAKE_OK;
-  /* Takes numbers until it outruns the store. */
+  /* Takes numbers until the store falls behind. */
   while ((status = polyflake_sequences_try_next_id(sequences, &key, &number, &detail)) == POLYFLAKE_OK) {
     CHECK_NUMBER(last + 1, number);
     last = number;
@@ -381,7 +381,7 @@ static void wrong_options(void) {
 
 enum { THREADS = 4, ROUNDS = 2000 };
 
-/* The numbers that a thread got, from single calls and batches in turn, for two keys that all threads
+/* The numbers a thread received, alternately from batches and single calls, for two keys that all threads
  * share. */
 struct taken {
   uint64_t of_first[ROUNDS], of_second[ROUNDS];
@@ -412,7 +412,8 @@ static void many_threads(void) {
   begin("sequences", "give threads increasing numbers, each once");
   static struct taken taken[THREADS];
   static uint64_t first[THREADS * ROUNDS], second[THREADS * ROUNDS];
-  /* A thread that ends before another has begun would give the lease back, and numbers would be skipped. */
+  /* Keeps the lease. Otherwise, a thread that exits before another starts would give it back, and numbers
+   * would be skipped. */
   polyflake_sequences *kept = opened("threads", NULL);
   pthread_t tasks[THREADS];
   for (size_t n = 0; n < THREADS; n++) {
@@ -459,7 +460,7 @@ static void forks(void) {
   close_and_free(sequences);
 }
 
-/* The other process's task: opens the same sequences, prints the error or the number that it got, and closes
+/* The other process's task: opens the same sequences, prints the error or the number it received, and closes
  * nothing. */
 static int other_process(const char *store) {
   polyflake_sequences *sequences = NULL;

@@ -1,4 +1,5 @@
-/* threads [IDS_PER_THREAD]: four threads that share one Snowflake, or several Snowflakes on one node. */
+/* threads [IDS_PER_THREAD]: tests four threads that share one Snowflake, or several Snowflakes on one
+ * node. */
 #include "check.h"
 
 #include <pthread.h>
@@ -43,7 +44,7 @@ static void returned(uint64_t id) {
   }
 }
 
-/* Takes single IDs for the first half, and batches for the second. */
+/* Takes the first half as single IDs, and the second in batches. */
 static void *take(void *user) {
   struct task *task = user;
   size_t done = 0;
@@ -68,7 +69,7 @@ snowflake_of(const char *layout, const char *node, polyflake_clock clock, void *
   polyflake_snowflake *snowflake = NULL;
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "layout", layout, NULL));
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", node, NULL));
-  /* On a busy machine, a thread may wait for a long time. */
+  /* On a busy machine, a thread may have to wait for a long time. */
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "max_wait_ms", "600000", NULL));
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set_clock(options, clock, user, NULL));
   CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_new(options, &snowflake, NULL));
@@ -132,7 +133,7 @@ static void one_snowflake(const char *clock_name, polyflake_clock clock, void *u
   polyflake_snowflake_free(snowflake);
 }
 
-/* Advances by 1 ms every 16 readings, whichever thread reads it. */
+/* Advances by 1 ms every 16 readings, no matter which thread reads it. */
 static int counting_clock(void *user, int64_t *unix_ms) {
   *unix_ms = INT64_C(1700000000000) + __atomic_fetch_add((int64_t *)user, 1, __ATOMIC_RELAXED) / 16;
   return 0;
@@ -308,7 +309,7 @@ static void closed_amid_waits(void) {
   polyflake_snowflake *snowflake = NULL;
   polyflake_options_set(options, "layout", "timestamp:8|node:4|sequence:1@0/3155760000s", NULL);
   polyflake_options_set(options, "node", "1", NULL);
-  polyflake_options_set(options, "max_wait_ms", "20000", NULL);
+  polyflake_options_set(options, "max_wait_ms", "600000", NULL);
   CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_new(options, &snowflake, NULL));
   polyflake_options_free(options);
   struct task tasks[THREADS];
@@ -320,7 +321,9 @@ static void closed_amid_waits(void) {
     tasks[t].n = t;
     start(&tasks[t].thread, wait_until_closed, &tasks[t]);
   }
+  /* A loop without a pause could keep the threads from starting: valgrind runs one at a time. */
   do {
+    nanosleep(&(struct timespec){0, 1000000}, NULL);
     CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_stats(snowflake, &stats, NULL));
   } while (stats.waits < THREADS);
   polyflake_snowflake_close(snowflake);
@@ -332,8 +335,8 @@ static void closed_amid_waits(void) {
 
 enum { MANY = 32 };
 
-/* How many seconds longer the test goes on if a thread has got too few IDs. On a busy machine, a thread may
- * start late, or not run for a while. A thread that starves never catches up. */
+/* How many extra seconds the test runs if a thread has received too few IDs. On a busy machine, a thread may
+ * start late, or not run for a while. A starved thread never catches up. */
 enum { PATIENCE = 60 };
 
 struct asking {
@@ -365,7 +368,7 @@ static int is_even(const struct asking asking[MANY]) {
   return all > 0 && least * 4 >= all / MANY;
 }
 
-/* However many threads ask for more than a layout can give, no call fails and no thread starves. */
+/* Even when many threads ask for more IDs than the layout can supply, no call fails and no thread starves. */
 static void over_asked(const char *layout, int seconds) {
   static struct asking asking[MANY];
   int is_over = 0;
@@ -406,7 +409,7 @@ int main(int argc, char **argv) {
   one_layout(n / 10);
   shared_cursor();
   closed_amid_waits();
-  /* Only if threads run in parallel. valgrind runs one at a time, and is asked for few IDs. */
+  /* Tested only if threads run in parallel. Under valgrind, they run one at a time, and n is small. */
   if (n >= 100000) {
     /* The thread that runs first in a tick gets most of it, which evens out over a thousand ticks. */
     over_asked("twitter", 1);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* If there are fewer cases, the file or this program has lost some. */
+/* With fewer cases, either the file or this program must have lost some. */
 #define FLOOR 1770
 
 static const cJSON *vectors;
@@ -39,7 +39,7 @@ static unsigned int small(const cJSON *object, const char *name) {
   return (unsigned int)value->valueint;
 }
 
-/* Returns 0 if the number does not fit a uint64_t. */
+/* Returns 0 if the number does not fit in a uint64_t. */
 static int express_unsigned(const char *digits, uint64_t *number) {
   char *end;
   errno = 0;
@@ -48,7 +48,7 @@ static int express_unsigned(const char *digits, uint64_t *number) {
   return isdigit((unsigned char)digits[0]) && *end == '\0' && errno == 0 && value <= UINT64_MAX;
 }
 
-/* Returns 0 if the number does not fit an int64_t. */
+/* Returns 0 if the number does not fit in an int64_t. */
 static int express_signed(const char *digits, int64_t *number) {
   char *end;
   errno = 0;
@@ -90,7 +90,7 @@ static uint64_t number_or_0(const cJSON *object, const char *name) {
   return member(object, name) ? number(object, name) : 0;
 }
 
-/* expected has "error" and the values in that error. */
+/* expected contains "error" and that error's values. */
 static void check_error(const cJSON *expected, polyflake_status status, const polyflake_detail *detail) {
   const char *name = text(expected, "error");
   CHECK_STATUS(status_of(name), status);
@@ -221,7 +221,7 @@ static void run_decode(const cJSON *expected) {
   const cJSON *fields = member(expected, "fields");
   CHECK_NUMBER((uint64_t)cJSON_GetArraySize(fields), decoded.field_count);
 
-  /* By index, in the order of the layout's node fields, and by name. */
+  /* Reads each node field by its index, in the order of the layout, and by its name. */
   uint64_t node_fields = 0;
   polyflake_field field = {sizeof field, 0, 0, 0, 0, ""};
   for (size_t n = 0; polyflake_layout_field(layout, n, &field, NULL) == POLYFLAKE_OK; n++) {
@@ -450,7 +450,7 @@ static void run_public_key_error(const cJSON *entry) {
 
 /* ---- Snowflakes ---- */
 
-/* A clock that returns value. In each step, every reading after the first advances value, up to until. */
+/* A clock that returns value. In each step, every reading after the first advances it, but not past until. */
 struct held_clock {
   int64_t value, advance, until;
   int was_read;

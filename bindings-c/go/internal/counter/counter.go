@@ -1,7 +1,7 @@
 //go:build amd64 || arm64
 
 // Package counter reads the processor's time counter: the TSC, or CNTVCT_EL0 on arm64. It is a separate package,
-// because one that uses cgo must not contain assembly.
+// because a package that uses cgo must not contain assembly.
 package counter
 
 // Exists is false on processors for which this package has no assembly.

@@ -7,11 +7,11 @@ namespace Polyflake\Examples;
 use RuntimeException;
 
 /**
- * Numbers the processes of a host: each keeps its number for as long as it lives, whatever requests it serves.
+ * Numbers the processes on a host: each keeps its number for as long as it lives, whatever requests it serves.
  *
  * A file has a record for each number: the ID and start time of the process that owns it. A process that is not in the
- * file takes the first number whose owner is gone. This is safe for a node, because a new process starts with a fresh
- * tick, after everything that the dead one issued.
+ * file takes the first number whose owner has exited. This is safe for a node, because a new process starts with a
+ * fresh tick, after every ID that the dead one issued.
  *
  * Put the file on the host's own /run (a tmpfs, empty after a boot). It works within one PID namespace, and each
  * container has its own. It reads /proc, so it needs Linux.
@@ -44,7 +44,8 @@ final class WorkerSlot
     }
 
     /**
-     * The process ID and its start time, in ticks since boot, because IDs are reused. Empty if there is no process.
+     * The process ID, and the process's start time in ticks since boot, because IDs are reused. Empty if there is no
+     * such process.
      */
     private static function process(int $id): string
     {

@@ -23,6 +23,6 @@ header('Content-Type: application/json');
 echo json_encode([
     'process' => getmypid(),
     'node' => $ids->node(),
-    // As strings, because they do not fit JavaScript's numbers.
+    // IDs are sent as strings, because JavaScript numbers cannot hold them exactly.
     'ids' => array_map(strval(...), [$ids->nextId(), ...$ids->nextIds(20), $ids->nextId()]),
 ]), "\n";

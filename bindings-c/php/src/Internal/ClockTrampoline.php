@@ -12,7 +12,8 @@ use TypeError;
  * The C function behind a custom clock. Each Snowflake with a custom clock has its own.
  *
  * PHP keeps every C function that it creates from a closure until the end of the request. So trampolines are reused
- * after their Snowflake is destroyed, and there are never more of them than Snowflakes with a clock at the same time.
+ * after their Snowflake is destroyed, and there are never more of them than there were Snowflakes with a clock at any
+ * one time.
  *
  * @internal
  */
@@ -29,7 +30,7 @@ final class ClockTrampoline
 
     private ?Throwable $thrown = null;
 
-    /** How many readings have begun but not ended. They may nest, and a Fiber may be suspended in one. */
+    /** How many readings have begun but not finished. They may nest, and a Fiber may be suspended in one. */
     private int $readings = 0;
 
     private function __construct()

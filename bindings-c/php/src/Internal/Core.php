@@ -85,7 +85,7 @@ final class Core
     }
 
     /**
-     * Sets the node, whole or by its fields. Null and an empty array leave it unset.
+     * Sets the node, as a whole or by its fields. Null and an empty array leave it unset.
      *
      * The type allows a bool only to reject it. Otherwise, without strict types, PHP would convert false, which
      * getenv() returns for a missing variable, to node 0.
@@ -185,7 +185,7 @@ final class Core
     }
 
     /**
-     * Converts Unix ms, which are never negative, to a time in UTC. PHP's years have room for 64 bits of ms.
+     * Converts Unix ms, which are never negative, to a time in UTC. PHP's range of years covers 64 bits of ms.
      */
     public static function time(int $unixMs): DateTimeImmutable
     {

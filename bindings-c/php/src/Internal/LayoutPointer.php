@@ -8,13 +8,13 @@ use FFI\CData;
 use LogicException;
 
 /**
- * Owns a layout of the library.
+ * Owns one of the library's layouts.
  *
  * @internal
  */
 final class LayoutPointer
 {
-    /** Null once the layout is freed: at the end of a request, PHP destroys objects that others still use. */
+    /** Null once the layout is freed: at the end of a request, PHP destroys objects that other objects still use. */
     public ?CData $pointer = null;
 
     public function __construct(string $layout)

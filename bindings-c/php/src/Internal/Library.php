@@ -110,7 +110,7 @@ final class Library
 
     /**
      * Returns the paths to try, in order, each with its reason. If the user sets a path, no other is tried, because
-     * loading another library than the requested one would be a surprise.
+     * loading a library other than the requested one would be a surprise.
      *
      * @return array<string, string>
      */
@@ -141,7 +141,7 @@ final class Library
 
     /**
      * Returns the folders in which a released package has libraries for this system. On Linux, the folder for the
-     * system's C library comes first; the other folder's library does not load.
+     * system's C library comes first; the other folder's library cannot be loaded.
      *
      * @return list<string>
      */

@@ -1,7 +1,8 @@
 <?php
 
 /*
- * Clocks that destroy the Snowflake whose call reads them: by hand, and by a Fiber that is left in a clock.
+ * Clocks that destroy the Snowflake whose call is reading them: explicitly, and through a Fiber that stays suspended
+ * in a clock.
  */
 
 declare(strict_types=1);
@@ -28,7 +29,7 @@ $calls = [
     'nextIds' => static fn (Snowflake $ids) => $ids->nextIds(1000),
     'stats' => static fn (Snowflake $ids) => $ids->stats(),
 ];
-// Memory that a freed Snowflake would have been in is written over.
+// Overwrites the memory that a freed Snowflake would have occupied.
 $reuse = static function (): void {
     $texts = [];
     for ($size = 8; $size < 2048; $size += 8) {
@@ -47,7 +48,7 @@ foreach ($calls as $name => $call) {
                 throw new Exception('mine');
             }
             if ($end === 'makes another') {
-                // Which must not take over the C function of the clock that is being read.
+                // The new Snowflake must not take over the C function of the clock that is being read.
                 $other ??= new Snowflake(node: 8, clock: static fn (): int => MS + 1000);
             }
             return MS;
@@ -60,7 +61,7 @@ $left = new Snowflake(node: 7, clock: static function (): int {
     try {
         Fiber::suspend();
     } finally {
-        // PHP destroys the Fiber at the end, after the Snowflake, and this ends the call as if nothing had happened.
+        // At exit, PHP destroys the Fiber after the Snowflake; this return ends the call as if nothing had happened.
         return MS;
     }
 });

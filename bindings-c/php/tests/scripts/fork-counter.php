@@ -1,7 +1,7 @@
 <?php
 
 /*
- * Forks twice with a counter: all three processes take numbers from what they inherited, and print them.
+ * Forks twice with a counter: all three processes take numbers from the counter they inherited, and print them.
  */
 
 declare(strict_types=1);
@@ -30,7 +30,7 @@ foreach ($isChild ? [] : $children as $child) {
         exit(1);
     }
 }
-// One process at a time: a pipe mixes what several write at once.
+// One process at a time: concurrent writes to a pipe would be interleaved.
 $lock = fopen(__FILE__, 'r');
 flock($lock, LOCK_EX);
 echo implode("\n", $numbers), "\n";

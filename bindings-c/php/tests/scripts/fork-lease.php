@@ -1,7 +1,7 @@
 <?php
 
 /*
- * Forks with a leased Snowflake: the child's calls are forked, and it gets another node by itself.
+ * Forks with a leased Snowflake: the child's calls fail as forked, and a new Snowflake there leases another node.
  */
 
 declare(strict_types=1);

@@ -1,6 +1,6 @@
 <?php
 
-// Prints how the calls of a forked child end on what it inherited, and whether the parent continues.
+// Prints the outcome of a forked child's calls to the objects it inherited, and whether the parent can continue.
 
 declare(strict_types=1);
 

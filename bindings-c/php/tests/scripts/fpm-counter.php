@@ -1,7 +1,7 @@
 <?php
 
-// Answers each request with numbers of a counter. Nothing is closed: the worker's next request goes on with what is in
-// hand.
+// Answers each request with numbers from a counter. Nothing is closed: the worker's next request continues with the
+// numbers in hand.
 
 declare(strict_types=1);
 

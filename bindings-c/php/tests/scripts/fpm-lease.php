@@ -1,6 +1,6 @@
 <?php
 
-// Answers each request with IDs by a lease, like examples/fpm/index.php. Each worker leases one node.
+// Answers each request with IDs, like examples/fpm/index.php, but with a lease. Each worker leases one node.
 
 declare(strict_types=1);
 

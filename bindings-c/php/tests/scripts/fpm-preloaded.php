@@ -1,6 +1,7 @@
 <?php
 
-// Answers each request with IDs and numbers of what tests/scripts/preload-snowflakes.php used in the master.
+// Answers each request with IDs and numbers from the node and counter that tests/scripts/preload-snowflakes.php used in
+// the master.
 
 declare(strict_types=1);
 

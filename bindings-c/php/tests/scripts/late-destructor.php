@@ -1,7 +1,7 @@
 <?php
 
 /*
- * At the end of a request, PHP destroys objects that others still use.
+ * At the end of a request, PHP destroys objects that other objects still use.
  */
 
 declare(strict_types=1);
@@ -20,7 +20,7 @@ $audit = new class ($ids, $layout) {
 
     public function __construct(private Snowflake $ids, private Layout $layout)
     {
-        // A cycle, so that it lives until the end.
+        // This cycle keeps the object alive until the end.
         $this->self = $this;
     }
 

@@ -1,8 +1,8 @@
 <?php
 
 /*
- * Encodes and decodes during a storm of signals, whose handler does so with the same object. Prints how many signals
- * came, and how many results are of another call.
+ * Encodes and decodes during a storm of signals whose handler does the same with the same object. Prints how many
+ * signals arrived, and how many results belonged to another call.
  */
 
 declare(strict_types=1);

@@ -1,7 +1,7 @@
 <?php
 
 /*
- * Takes IDs during a storm of signals, whose handler takes IDs from the same Snowflake. Prints how many IDs the program
+ * Takes IDs during a storm of signals whose handler takes IDs from the same Snowflake. Prints how many IDs the program
  * took, how many the handler took, and how many are repeated.
  */
 

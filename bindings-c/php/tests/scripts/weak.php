@@ -2,7 +2,7 @@
 
 declare(strict_types=0);
 
-// Calls without strict types, in which PHP makes false 0: what getenv() returns for a variable that is not set.
+// Calls without strict types, where PHP converts false, which getenv() returns for an unset variable, to 0.
 
 use Polyflake\Layout;
 use Polyflake\Snowflake;

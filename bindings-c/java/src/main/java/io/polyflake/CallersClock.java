@@ -16,11 +16,11 @@ import java.time.InstantSource;
 final class CallersClock {
     private static final FunctionDescriptor FUNCTION = FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS);
 
-    /** How many calls deep the stack must have room for. JVMs ended with 400, and none did with 1,000. */
+    /** How many nested calls the stack must have room for. With 400, JVMs crashed; with 1,000, none did. */
     private static final int DEPTH = 1200;
 
     private final InstantSource clock;
-    // A call reads the clock on its own thread, so each call finds its own failure.
+    // A call reads the clock on the thread that makes it, so each call finds its own failure.
     private final ThreadLocal<Throwable> thrown = new ThreadLocal<>();
 
     CallersClock(InstantSource clock) {
@@ -45,8 +45,8 @@ final class CallersClock {
     }
 
     /**
-     * Throws a StackOverflowError here if the stack is nearly used up. At the entry of a call from C, nobody could
-     * catch the error, and it would end the JVM.
+     * Throws a StackOverflowError here if the stack is nearly used up. On entry from C, nothing could catch the error,
+     * and it would terminate the JVM.
      */
     static void requireStack() {
         reach(DEPTH);
@@ -69,7 +69,7 @@ final class CallersClock {
 
     /**
      * Returns the exception that the clock threw in this thread's failed call, or null if the call failed for another
-     * reason. An Error is thrown again.
+     * reason. An Error is rethrown.
      */
     Throwable causeOf(int status) {
         if (status != Native.CLOCK_FAILED) {

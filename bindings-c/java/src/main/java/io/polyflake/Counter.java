@@ -21,11 +21,12 @@ import java.util.stream.LongStream;
  * }</pre>
  *
  * <p>No number is issued twice, not even by different processes, provided that the store loses no write that it has
- * acknowledged. With one store, each number is greater than every number that this process got before the call began.
- * If a process ends without {@link #close()}, the numbers that it had in hand, at most two segments, are skipped.
+ * acknowledged. With one store, each number is greater than every number that this process received before the call
+ * began. If a process exits without calling {@link #close()}, the numbers it had fetched but not returned are skipped:
+ * at most two segments, plus the numbers taken by calls in progress.
  *
  * <p>Any number of threads may use a Counter. They wait for the store in Java while one thread fetches numbers for all
- * of them, so a virtual thread leaves its carrier, and an interrupt ends the wait with a {@link
+ * of them, so a virtual thread releases its carrier, and an interrupt ends the wait with a {@link
  * WaitInterruptedException}.
  */
 public final class Counter implements IdGenerator, AutoCloseable {
@@ -70,8 +71,9 @@ public final class Counter implements IdGenerator, AutoCloseable {
      * Returns the next number. If no number is in hand, this waits for the store, for at most {@code maxWait}.
      *
      * @return the number
-     * @throws CounterUnavailableException if the store gave no number in that time; or at once if waiting cannot help,
-     *     because the store refuses, somebody removed the counter, or the counter has reached 2<sup>63</sup>-1
+     * @throws CounterUnavailableException if the store handed out no number in that time; or at once if waiting cannot
+     *     help, because the store refuses to hand out numbers, the counter was removed, or it has reached
+     *     2<sup>63</sup>-1
      * @throws ClosedException after {@link #close()}, even if another thread closes the Counter while the call waits
      * @throws WaitInterruptedException if the thread was interrupted while the call waited
      */
@@ -105,7 +107,7 @@ public final class Counter implements IdGenerator, AutoCloseable {
         }
     }
 
-    /** Returns the next number in hand. If no number is in hand, this throws the reason. */
+    /** Returns the next number in hand. If no number is in hand, throws an exception that says why. */
     long inHand() {
         return ask((number, detail) -> Native.counterTryNextId(address, number, detail));
     }
@@ -147,7 +149,7 @@ public final class Counter implements IdGenerator, AutoCloseable {
         }
     }
 
-    /** Fills the array from the numbers in hand, and returns how many it then has. */
+    /** Fills the array from the numbers in hand, and returns how many it then contains. */
     int fillInHand(long[] numbers, int filled) {
         while (filled < numbers.length) {
             long number = Native.counterTryNextIdOrZero(address);
@@ -159,7 +161,7 @@ public final class Counter implements IdGenerator, AutoCloseable {
         return filled;
     }
 
-    /** Fetches numbers, and waits for the store inside the library. */
+    /** Fetches numbers, waiting for the store inside the library. */
     long[] fetch(int n) {
         try (Arena arena = Arena.ofConfined()) {
             Detail detail = new Detail(arena);
@@ -173,7 +175,7 @@ public final class Counter implements IdGenerator, AutoCloseable {
 
     /**
      * Returns the first of {@code n} consecutive numbers; the last is {@code n} - 1 higher. If fewer than {@code n}
-     * numbers are in hand, they are skipped, and the store is asked.
+     * numbers are in hand, they are skipped, and the store is asked for more.
      *
      * @param n 1 to {@link Snowflake#MAX_BATCH}
      * @return the first number
@@ -195,7 +197,7 @@ public final class Counter implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Asks the store for the highest number that it has handed out, in segments, to any process.
+     * Asks the store for the highest number in any segment that it has handed out, to any process.
      *
      * @return the number, or 0 if none was handed out
      * @throws CounterUnavailableException if the store cannot be reached within {@code maxWait} or has no such counter
@@ -220,8 +222,8 @@ public final class Counter implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Deletes the counter from the store. If it is opened again, it begins at its start, and numbers repeat. Counters
-     * with this name in this process issue no numbers from then on.
+     * Deletes the counter from the store. From then on, Counters with this name in this process issue no numbers. A
+     * process that opens the counter later starts again at the first number, so numbers repeat.
      *
      * @return true if the counter existed
      * @throws PolyflakeException for the same reasons as {@link #peek()}
@@ -252,7 +254,7 @@ public final class Counter implements IdGenerator, AutoCloseable {
         });
     }
 
-    /** Returns the reason that a call did not get its turn to ask the store in time. */
+    /** Returns an exception that says why a call did not get its turn to query the store in time. */
     private PolyflakeException whyLate() {
         // With numbers in hand, the library would return a number instead of a failure.
         if (stats().inHand() == 0) {
@@ -275,22 +277,22 @@ public final class Counter implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Monitoring figures for all Counters with this name in this process, counted since the first was opened.
+     * Statistics for monitoring, for all Counters with this name in this process, since the first one was opened.
      *
      * @param inHand how many numbers are in hand
-     * @param step how many numbers the next segment has
-     * @param segments how often the store handed out numbers
+     * @param step how many numbers the next segment will have
+     * @param segments how many times the store has handed out numbers
      * @param skipped how many numbers were skipped to keep blocks consecutive and numbers increasing
-     * @param waits how often a call found no number in hand, and waited or failed
+     * @param waits how many times a call found no number in hand, and waited or failed
      */
     public record Stats(long inHand, long step, long segments, long skipped, long waits) {
         static final long SIZE = 48;
     }
 
     /**
-     * Returns figures for monitoring.
+     * Returns statistics for monitoring.
      *
-     * @return the figures
+     * @return the statistics
      * @throws ClosedException after {@link #close()}
      */
     public Stats stats() {
@@ -306,9 +308,9 @@ public final class Counter implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Closes the Counter. From then on, calls throw {@link ClosedException}, and so do calls that are waiting in other
-     * threads. When the last Counter with its name in this process is closed, it gives back the unused rest of its last
-     * segment and waits for the store, for at most 5 s. Closing again does nothing.
+     * Closes the Counter. From then on, calls throw {@link ClosedException}, and so do calls waiting in other threads.
+     * When the last Counter with its name in this process is closed, it gives back the unused part of its last segment
+     * and waits for the store, for at most 5 s. Closing again does nothing.
      */
     @Override
     public void close() {
@@ -339,8 +341,8 @@ public final class Counter implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Sets an option by name, from text. Use this for values from a configuration file. The names and values are
-         * the same in every language. The options are store, start, step and max_wait_ms.
+         * Sets an option by name, from a string. Use this for values from a configuration file. The names and values
+         * are the same in every language. The options are store, start, step and max_wait_ms.
          *
          * @param name the option's name, such as {@code step}
          * @param value its value, such as {@code auto}
@@ -402,9 +404,9 @@ public final class Counter implements IdGenerator, AutoCloseable {
          * logged: see {@link LeaseEvents}.
          *
          * @return the counter
-         * @throws InvalidOptionException if an option is invalid or the store is missing; if the stores differ in order
-         *     or number from those that the counter was created with; or if this process uses the counter with another
-         *     start or step
+         * @throws InvalidOptionException if an option is invalid or no store is given; if the stores differ in order or
+         *     number from those the counter was created with; or if this process already uses the counter with a
+         *     different start or step
          * @throws CounterUnavailableException if the store cannot be reached or will not hand out numbers
          * @throws LibraryException if the native library cannot be used
          * @throws WaitInterruptedException if the thread was interrupted while the call waited

@@ -9,13 +9,13 @@ import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * The calls of a Counter that wait. One thread at a time fetches numbers for all calls that wait when it begins. Later
- * calls are served next, because they may have begun after greater numbers were returned.
+ * The waiting calls of a Counter. One thread at a time fetches numbers for all calls that are waiting when the fetch
+ * begins. Later calls are served by the next fetch, because they may have begun after greater numbers were returned.
  */
 final class CounterQueue {
     /** The most numbers to fetch at once. */
     private static final int MOST_FETCHED = 1 << 20;
-    /** The library's wait should end first, because the library may say more about the cause. */
+    /** The library's wait should end first, because the library may know more about the cause. */
     private static final long GRACE_NS = TimeUnit.MILLISECONDS.toNanos(10);
 
     private final Counter counter;
@@ -24,7 +24,7 @@ final class CounterQueue {
     private final SequencedSet<Waiter> waiters = new LinkedHashSet<>();
     private boolean isFetching;
 
-    /** A call that waits. */
+    /** A waiting call. */
     private static final class Waiter {
         final long[] numbers;
         final Condition news;
@@ -49,7 +49,7 @@ final class CounterQueue {
         longestNs = TimeUnit.MILLISECONDS.toNanos(maxWait.toMillis()) + GRACE_NS;
     }
 
-    /** Waits for the rest of the numbers; {@code filled} of them are already there. */
+    /** Waits for the rest of the numbers; the first {@code filled} are already in the array. */
     void fill(long[] numbers, int filled) {
         lock.lock();
         Waiter waiter = new Waiter(numbers, filled, lock.newCondition());
@@ -57,7 +57,7 @@ final class CounterQueue {
             waiters.add(waiter);
             if (!isFetching) {
                 StoreThreads.start("counter", this::fetch);
-                isFetching = true; // set last, because the start may fail; the thread waits for the lock
+                isFetching = true; // set last: starting may fail, and the new thread waits for the lock
             }
             while (waiter.left() > 0 && waiter.failure == null) {
                 long left = waiter.since + longestNs - System.nanoTime();
@@ -76,7 +76,7 @@ final class CounterQueue {
         if (waiter.failure != null) {
             throw waiter.failure;
         }
-        // The wait is over: take the numbers in hand, or throw the reason that there are none.
+        // The wait is over: take the numbers in hand, or throw an exception that says why there are none.
         filled = waiter.filled;
         while (filled < numbers.length) {
             filled = counter.fillInHand(numbers, filled);
@@ -86,7 +86,7 @@ final class CounterQueue {
         }
     }
 
-    /** Fetches numbers until no call waits. */
+    /** Fetches numbers until no call is waiting. */
     private void fetch() {
         int wanted = ask();
         while (wanted > 0) {
@@ -104,7 +104,7 @@ final class CounterQueue {
         }
     }
 
-    /** Returns how many numbers the first calls want, and marks these calls as included. */
+    /** Returns how many numbers the first waiting calls want, and includes those calls in this fetch. */
     private int ask() {
         int most = mostAtOnce();
         lock.lock();
@@ -141,7 +141,8 @@ final class CounterQueue {
                 if (failure != null) {
                     waiter.failure = failure.again();
                 } else if (waiter.left() > 0) {
-                    // A batch may wait this long for each run. It goes behind the other calls, which want less.
+                    // A batch may wait this long for each run. It goes to the back of the queue, because the other
+                    // calls want fewer numbers.
                     waiter.since = System.nanoTime();
                     waiters.add(waiter);
                     continue;
@@ -154,8 +155,8 @@ final class CounterQueue {
     }
 
     /**
-     * Returns the size of a segment, so that one answer from the store serves the calls that wait. With a step of 1,
-     * the store hands out as many numbers at once as are requested.
+     * Returns the size of a segment, so that one answer from the store serves the waiting calls. With a step of 1, the
+     * store hands out as many numbers at once as are requested.
      */
     private int mostAtOnce() {
         try {

@@ -40,14 +40,14 @@ final class Detail {
                 cause));
     }
 
-    /** Returns a failure that only its code explains. */
+    /** Returns a failure described only by its code. */
     static PolyflakeException plain(int status, Throwable cause) {
         String name = Native.statusName(status);
         String message = name + ": " + Native.statusMessage(status);
         return PolyflakeException.of(new PolyflakeException.Details(status, name, message, 0, 0, cause));
     }
 
-    /** Returns an exception for an error found in Java, with the library's message. */
+    /** Returns an exception for an error detected in Java, with the library's message. */
     static PolyflakeException inWords(int status, Object value) {
         String name = Native.statusName(status);
         String message = name + ": " + Native.statusMessage(status) + ": " + value;

@@ -5,7 +5,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import java.lang.foreign.MemorySegment;
 
 /**
- * A batch that gets its IDs in runs. All its IDs have the same node: if the lease assigns another node, the batch
+ * A batch that is filled in runs of IDs. All its IDs have the same node: if the lease assigns another node, the batch
  * starts over.
  */
 final class Filling {
@@ -37,7 +37,7 @@ final class Filling {
         filled(count);
     }
 
-    /** Notes that the next IDs are in place. */
+    /** Records that the next IDs are in place. */
     void filled(long count) {
         long bytes = filled * Long.BYTES;
         boolean isOtherNode = filled > 0 && count > 0

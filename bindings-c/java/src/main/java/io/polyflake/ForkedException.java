@@ -1,6 +1,6 @@
 package io.polyflake;
 
-/** The Snowflake or the Sequences were created in a parent process. */
+/** The Snowflake or Sequences was created in a parent process. */
 public final class ForkedException extends PolyflakeException {
     private static final long serialVersionUID = 1;
 

@@ -7,15 +7,15 @@ import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 
 /**
- * A text format for IDs. Texts in {@link #BASE32}, {@link #BASE62} and {@link #UUID} sort in the order of the IDs.
+ * A text format for IDs. Strings in {@link #BASE32}, {@link #BASE62} and {@link #UUID} sort in the order of the IDs.
  *
  * <pre>{@code
  * String text = IdFormat.BASE62.format(id);
  * long id = IdFormat.BASE62.parse(text);
  * }</pre>
  *
- * <p>An ID is an unsigned number of 64 bits. If the top bit is set, which is possible only in layouts of 64 bits, the
- * {@code long} is negative. {@link #DECIMAL} writes it as {@link Long#toUnsignedString(long)} does.
+ * <p>An ID is an unsigned 64-bit number. If the top bit is set, which is possible only in 64-bit layouts, the {@code
+ * long} is negative. {@link #DECIMAL} writes it as {@link Long#toUnsignedString(long)} does.
  */
 public enum IdFormat {
     /** A decimal number. */
@@ -26,17 +26,17 @@ public enum IdFormat {
     BASE32("base32"),
     /** Written in lower case, and read in either case. */
     BASE36("base36"),
-    /** Base 58 in Bitcoin's alphabet. */
+    /** Base 58, with Bitcoin's alphabet. */
     BASE58("base58"),
-    /** Base 62 in the alphabet 0-9A-Za-z, with 11 digits. */
+    /** Base 62, with the alphabet 0-9A-Za-z and 11 digits. */
     BASE62("base62"),
-    /** A UUID of version 8, for columns of that type. Written in lower case, and read in either case. */
+    /** A version 8 UUID, for columns of that type. Written in lower case, and read in either case. */
     UUID("uuid"),
     /** The base 32 of the Go package bwmarrin/snowflake. */
     BWMARRIN_BASE32("bwmarrin-base32"),
     /**
-     * The base 58 of the Go package bwmarrin/snowflake. {@link #BASE58} reads such a text as a different ID, without an
-     * error.
+     * The base 58 of the Go package bwmarrin/snowflake. {@link #BASE58} reads such a string as a different ID, without
+     * an error.
      */
     BWMARRIN_BASE58("bwmarrin-base58");
 
@@ -61,7 +61,7 @@ public enum IdFormat {
                 return format;
             }
         }
-        write(0, name); // throws: the library knows the same formats
+        write(0, name); // throws, because the library has the same formats
         throw new AssertionError(name);
     }
 
@@ -69,19 +69,19 @@ public enum IdFormat {
      * Writes an ID.
      *
      * @param id any ID, read as an unsigned number
-     * @return the text
+     * @return the string
      */
     public String format(long id) {
         return this == DECIMAL ? Long.toUnsignedString(id) : write(id, label);
     }
 
     /**
-     * Reads an ID that {@link #format(long)} or another program has written.
+     * Reads an ID that was written by {@link #format(long)} or another program.
      *
-     * @param text the text
+     * @param text the string
      * @return the ID
-     * @throws InvalidIdException if the text has an invalid character, is a number of more than 64 bits, or is a UUID
-     *     that does not encode an ID; the message names the position
+     * @throws InvalidIdException if the string has an invalid character, is a number with more than 64 bits, or is a
+     *     UUID that does not encode an ID; the message gives the position
      */
     public long parse(String text) {
         Objects.requireNonNull(text, "text");

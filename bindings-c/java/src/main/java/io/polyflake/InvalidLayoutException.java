@@ -1,6 +1,6 @@
 package io.polyflake;
 
-/** The layout cannot work. */
+/** The layout is invalid. */
 public final class InvalidLayoutException extends PolyflakeException {
     private static final long serialVersionUID = 1;
 

@@ -24,8 +24,8 @@ import java.util.stream.LongStream;
  * message.field("worker"); // 1
  * }</pre>
  *
- * <p>An ID is an unsigned number of 64 bits. Only layouts of 64 bits have IDs with the top bit set, which are negative
- * as a {@code long}: compare them with {@link Long#compareUnsigned(long, long)}, and print them with {@link
+ * <p>An ID is an unsigned 64-bit number. Only 64-bit layouts have IDs with the top bit set, which are negative as a
+ * {@code long}: compare them with {@link Long#compareUnsigned(long, long)}, and print them with {@link
  * Long#toUnsignedString(long)}. The same applies to masks and to {@link #idsPerTick()}.
  */
 public final class Layout {
@@ -79,12 +79,12 @@ public final class Layout {
     /**
      * Returns a layout.
      *
-     * @param nameOrText the name of a preset, such as {@code discord}, or a text such as {@code
+     * @param nameOrText the name of a preset, such as {@code discord}, or a string such as {@code
      *     timestamp:41|worker:10|sequence:12@1288834974657/1ms}, which consists of FIELD:BITS pairs joined by |, then @
      *     and the epoch in Unix ms, then / and the tick as Nms or Ns
      * @return the layout
      * @throws UnknownLayoutException if no preset has this name
-     * @throws InvalidLayoutException if the layout cannot work
+     * @throws InvalidLayoutException if the layout is invalid
      */
     public static Layout of(String nameOrText) {
         Objects.requireNonNull(nameOrText, "nameOrText");
@@ -155,7 +155,7 @@ public final class Layout {
     }
 
     /**
-     * Builds an ID, which may repeat an ID that was issued. Use this to migrate rows, and in tests.
+     * Builds an ID, which may repeat one that was already issued. Use this to migrate rows, and in tests.
      *
      * @param time the time, which is rounded down to its tick
      * @param node all node bits as one number, or 0 if the layout has no node fields
@@ -283,7 +283,7 @@ public final class Layout {
     }
 
     /**
-     * Returns how many nodes the layout can tell apart.
+     * Returns how many different nodes the layout allows.
      *
      * @return the number
      */

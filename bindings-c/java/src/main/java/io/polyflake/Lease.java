@@ -12,7 +12,8 @@ import java.util.Optional;
  * A Snowflake's lease at one point in time, from {@link Snowflake#lease()}.
  *
  * @param node the Snowflake's node, or its last node if it has none now: all node bits as one number
- * @param bound the time until which the Snowflake can issue IDs without the store; empty if it has no node now
+ * @param bound the time until which the Snowflake may issue IDs without a reply from the store; empty if it has no
+ *     node now
  * @param left the time left until the bound
  * @param store the store's address, without its password
  * @param state the lease's state
@@ -23,7 +24,7 @@ public record Lease(long node, Optional<Instant> bound, Duration left, String st
 
     /** A lease's state. */
     public enum State {
-        /** The Snowflake has a node, and the store answers. */
+        /** The Snowflake has a node, and the store is answering. */
         HELD,
         /** The Snowflake has a node, but the store did not answer the last request. IDs are issued up to the bound. */
         UNREACHABLE,

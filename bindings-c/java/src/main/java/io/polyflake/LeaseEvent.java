@@ -12,11 +12,11 @@ import java.util.OptionalLong;
  * An event about a lease, a counter or sequences.
  *
  * @param kind the kind of event, such as {@code acquired}, {@code lost} or {@code store_unreachable}. Later versions
- *     may add more
+ *     may add more kinds
  * @param store the store's address, without its password
- * @param message the whole event as a sentence, without secrets
+ * @param message a sentence that describes the whole event, without secrets
  * @param node the node, if the event concerns one
- * @param isWarning true if somebody should look into the event
+ * @param isWarning true if someone should look into the event
  * @param time when it happened
  */
 public record LeaseEvent(

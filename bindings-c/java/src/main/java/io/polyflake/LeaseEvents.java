@@ -20,17 +20,17 @@ import java.util.function.Function;
 
 /**
  * Reports events about the leases, counters and sequences of this process: a lease was acquired, lost or given back, a
- * store does not answer, a counter has stopped. By default, the {@link System.Logger} named {@code io.polyflake} logs
+ * store is not answering, a counter has stopped. By default, the {@link System.Logger} named {@code io.polyflake} logs
  * them, at the levels INFO and WARNING. {@link #onEvent} sets a listener instead.
  */
 public final class LeaseEvents {
-    /** The most events that are kept for a slow listener; further events are dropped. */
+    /** The most events that are kept for a slow listener; any more are dropped. */
     private static final int MOST_KEPT = 1000;
 
     /** All class loaders use this lock. */
     private static final Object LOCK = Security.class;
 
-    /** One for the process, because the library has one listener. */
+    /** One for the process, because the library has only one listener. */
     private static final LeaseEvents PROCESS = new LeaseEvents();
 
     private final LinkedBlockingQueue<LeaseEvent> events = new LinkedBlockingQueue<>(MOST_KEPT);
@@ -46,11 +46,11 @@ public final class LeaseEvents {
 
     /**
      * Sets the listener, which replaces the logger or the previous listener. A separate thread calls the listener with
-     * one event after another, so the listener may block. Class loaders that each have the package share one library:
-     * its events go to the one that opened its first lease, counter or sequences last.
+     * one event at a time, so the listener may block. Class loaders that each have the package share one library: its
+     * events go to the class loader that was the last to open its first lease, counter or sequences.
      *
-     * <p>The package keeps the listener, and so its class loader: if a loader above has the package, call {@link
-     * #logEvents} when the application ends.
+     * <p>The package keeps the listener alive, and so its class loader: if the package is in a parent class loader,
+     * call {@link #logEvents} when the application shuts down.
      *
      * @param listener the listener; {@code event -> {}} ignores all events
      */
@@ -58,21 +58,21 @@ public final class LeaseEvents {
         PROCESS.listener = Objects.requireNonNull(listener, "listener");
     }
 
-    /** Logs the events again, as by default, and drops the listener that {@link #onEvent} has set. */
+    /** Goes back to logging events, which is the default, and removes the listener set by {@link #onEvent}. */
     public static void logEvents() {
         PROCESS.listener = LeaseEvents::log;
     }
 
     /**
-     * An open lease, counter or sequences. The library is listened to while there is one. Its C function keeps this
-     * class, and so the class loader.
+     * An open lease, counter or sequences. While any is open, the library calls a C function that reports its events.
+     * That function keeps this class, and so the class loader, alive.
      */
     static final class Use {
         private final AtomicBoolean isOpen = new AtomicBoolean(true);
 
         private Use() {}
 
-        /** Closes it, and then stops listening if it was the last. May be called again. */
+        /** Closes the object, and then stops listening if it was the last. May be called more than once. */
         void close(Runnable close) {
             boolean isFirst = isOpen.compareAndSet(true, false);
             try {
@@ -85,7 +85,7 @@ public final class LeaseEvents {
         }
     }
 
-    /** Opens something that has events. If that fails, nothing is open. */
+    /** Opens something that reports events. If that fails, nothing is left open. */
     static <T> T open(Function<Use, T> open) {
         PROCESS.opens();
         Use use = new Use();
@@ -136,7 +136,7 @@ public final class LeaseEvents {
         }
     }
 
-    /** Returns the addresses of the C functions of all class loaders that listen, the library's listener last. */
+    /** Returns the addresses of the C functions of all listening class loaders, with the library's listener last. */
     private static List<String> listening(String property) {
         String addresses = Security.getProperty(property);
         return addresses == null || addresses.isEmpty()
@@ -148,8 +148,8 @@ public final class LeaseEvents {
     }
 
     /**
-     * Returns the name of a security property. All class loaders share them, and nobody restores them to an earlier
-     * state, as tests do with the system properties. Each copy of the library has a different name.
+     * Returns the name of a security property. All class loaders share these properties, and nothing restores their
+     * earlier values, as tests do with system properties. Each copy of the library has a different name.
      */
     private static String property() {
         return "io.polyflake.listening." + Native.leaseListenerSetter();
@@ -183,7 +183,7 @@ public final class LeaseEvents {
                 startTelling();
             }
         } catch (Throwable lost) {
-            // There is nobody to report this to.
+            // There is no one to report this to.
         }
     }
 
@@ -195,7 +195,7 @@ public final class LeaseEvents {
         }
     }
 
-    /** Tells the events that there are, on a thread that then ends, because a thread would keep the class loader. */
+    /** Delivers the pending events, on a thread that then exits, because a thread would keep the class loader alive. */
     private void tell() {
         do {
             for (LeaseEvent event = events.poll(); event != null; event = events.poll()) {
@@ -207,12 +207,12 @@ public final class LeaseEvents {
 
     private void tell(LeaseEvent event) {
         try {
-            listener.accept(event); // the current listener, which may have changed since
+            listener.accept(event); // the current listener, which may be newer than the event
         } catch (Throwable failure) {
             try {
                 logger().log(Level.WARNING, "a listener of lease events failed", failure);
             } catch (Throwable failedToo) {
-                // The next event is told all the same.
+                // The next event is still delivered.
             }
         }
     }

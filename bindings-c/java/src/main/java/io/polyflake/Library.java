@@ -19,7 +19,7 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.Locale;
 
-/** Finds and loads {@code libpolyflake}, from a system property, the jar, or the system's libraries, in this order. */
+/** Finds and loads {@code libpolyflake}, from a system property, the jar, or the system's libraries, in that order. */
 @SuppressWarnings("restricted")
 final class Library {
     static final String PROPERTY = "polyflake.library";
@@ -65,8 +65,8 @@ final class Library {
     }
 
     /**
-     * Returns names of platforms in the jar, the likelier first. On Linux there are two C libraries, and only one of
-     * them loads.
+     * Returns the platform names under which the jar may have a library for this machine, the most likely first. On
+     * Linux, there is a build for each of two C libraries, and only one of the builds loads.
      */
     private static List<String> platforms() {
         String system = System.getProperty("os.name").toLowerCase(Locale.ROOT);
@@ -147,8 +147,8 @@ final class Library {
     }
 
     /**
-     * Loads the library in the jar, once in a JVM: class loaders that each have the jar share one copy, and so its
-     * cursors. On musl, they do not.
+     * Loads the library from the jar, once per JVM: except on musl, class loaders that each have the jar share one
+     * copy, and so its cursors.
      */
     private static SymbolLookup packed(String resource) throws IOException {
         byte[] content;
@@ -160,9 +160,9 @@ final class Library {
             String path = System.getProperty(key);
             if (path != null) {
                 try {
-                    return load(path); // what is loaded is found by its name
+                    return load(path); // a loaded library is found by its name
                 } catch (IllegalArgumentException gone) {
-                    // There the file itself would be needed.
+                    // This loader needs the file itself, which has been deleted.
                 }
             }
             return extracted(content, resource.substring(resource.lastIndexOf('/') + 1), key);
@@ -187,7 +187,7 @@ final class Library {
         Path file = folder.resolve(name);
         try {
             Files.write(file, content);
-            // A full disk, or a change by another process, should cause an error here and not a crash.
+            // A full disk, or a change by another process, should cause an error here rather than a crash.
             if (!Arrays.equals(content, Files.readAllBytes(file))) {
                 throw new IOException(file + " is not as it was written");
             }
@@ -199,7 +199,7 @@ final class Library {
             // A loaded library no longer needs its file. Windows cannot delete the file yet.
             file.toFile().delete();
             if (!folder.toFile().delete()) {
-                folder.toFile().deleteOnExit(); // deleted after the file: Java goes in reverse order
+                folder.toFile().deleteOnExit(); // deleted after the file: Java deletes in reverse order
                 file.toFile().deleteOnExit();
             }
         }

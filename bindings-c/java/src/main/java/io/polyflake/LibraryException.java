@@ -1,8 +1,8 @@
 package io.polyflake;
 
 /**
- * The native library {@code libpolyflake} is missing, has the wrong version, or may not be loaded. The message says
- * where Polyflake looked and what to do.
+ * The native library {@code libpolyflake} is missing, has the wrong version, or is not allowed to load. The message
+ * says where Polyflake looked and what to do.
  */
 public final class LibraryException extends RuntimeException {
     private static final long serialVersionUID = 1;

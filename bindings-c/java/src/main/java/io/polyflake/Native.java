@@ -24,8 +24,8 @@ import java.nio.charset.StandardCharsets;
  * address, a {@code long}, so that calls need not check a segment. The caller must keep the object's owner reachable
  * during the call.
  *
- * <p>Functions that neither wait nor call back are critical: the thread stays in the Java state, which saves most of a
- * call's time.
+ * <p>Functions that neither wait nor call back are critical: the thread stays in the Java state, which saves most of
+ * the cost of a call.
  */
 @SuppressWarnings("restricted")
 final class Native {
@@ -187,7 +187,7 @@ final class Native {
         }
     }
 
-    /** Returns null if this is the only copy of the library in the process. */
+    /** Returns a warning, or null if this is the only copy of the library in the process. */
     static String copiesWarning() {
         try {
             MemorySegment warning = (MemorySegment) COPIES_WARNING.invokeExact();
@@ -330,7 +330,7 @@ final class Native {
         free(SNOWFLAKE_CLOSE, snowflake);
     }
 
-    /** The arena has the stub of the caller's clock, and outlives the native Snowflake. */
+    /** The arena holds the stub of the caller's clock, and outlives the native Snowflake. */
     static void snowflakeFreeAfter(Object owner, long snowflake, Arena arena) {
         freeAfter(owner, MethodHandles.dropArguments(SNOWFLAKE_FREE, 1, Arena.class), snowflake, arena);
     }
@@ -416,7 +416,7 @@ final class Native {
         free(WAITING_FREE, waiting);
     }
 
-    /** Returns the address of the function that sets the listener, which tells copies of the library apart. */
+    /** Returns the address of the function that sets the listener. Each copy of the library has a different one. */
     static long leaseListenerSetter() {
         return LIBRARY.function("polyflake_set_lease_listener").address();
     }
@@ -584,8 +584,8 @@ final class Native {
     }
 
     /**
-     * Returns a text that ends with NUL. A NUL inside the text would hide the rest, so it is replaced by the symbol for
-     * NUL, which all parsers in the library refuse.
+     * Returns a NUL-terminated string. A NUL inside the string would hide the rest, so it is replaced by the symbol for
+     * NUL, which all parsers in the library reject.
      */
     static MemorySegment text(Arena arena, String text) {
         byte[] bytes = utf8(text.replace('\0', '\u2400'));
@@ -601,8 +601,8 @@ final class Native {
     }
 
     /**
-     * Encodes a text. A lone surrogate cannot be encoded in UTF-8: Java would write a question mark, but this returns
-     * bytes that the library refuses.
+     * Encodes a string. A lone surrogate cannot be encoded in UTF-8: Java would write a question mark, but this returns
+     * bytes that the library rejects.
      */
     static byte[] utf8(String text) {
         try {
@@ -629,8 +629,8 @@ final class Native {
 
     /**
      * Frees a native object once nothing refers to its owner, so a call never uses freed memory. The cleaner's thread
-     * keeps the action until then. The action is made of the JDK's classes only: a class of this package would keep its
-     * class loader, and with it the static fields that may refer to the owner.
+     * keeps the action until then. The action consists only of JDK classes: a class from this package would keep its
+     * class loader alive, and with it the static fields that may refer to the owner.
      */
     private static void freeAfter(Object owner, MethodHandle function, Object... arguments) {
         MethodHandle action = MethodHandles.insertArguments(function, 0, arguments);
@@ -663,7 +663,7 @@ final class Native {
     }
 
     /**
-     * Looks up a function. If the library is missing, returns a function that reports this at every call; a class that
+     * Looks up a function. If the library is missing, returns a function that reports this on every call; a class that
      * fails to load would report it only once.
      */
     private static MethodHandle bind(String name, FunctionDescriptor function, Linker.Option... options) {
@@ -689,7 +689,7 @@ final class Native {
         throw new LibraryException(missing.getMessage(), missing);
     }
 
-    /** Converts what a method handle threw to an unchecked exception. */
+    /** Converts an exception from a method handle to an unchecked exception. */
     private static RuntimeException rethrown(Throwable thrown) {
         if (thrown instanceof RuntimeException exception) {
             return exception;

@@ -6,7 +6,7 @@ import java.util.LinkedHashSet;
 import java.util.Map;
 import java.util.Set;
 
-/** The node fields of an ID, read from its bits when asked. To fill a map would cost more than the rest of decoding. */
+/** The node fields of an ID, read from its bits on demand. Filling a map would cost more than the rest of decoding. */
 final class NodeFields extends AbstractMap<String, Long> {
     private final Field[] fields;
     private final long id;

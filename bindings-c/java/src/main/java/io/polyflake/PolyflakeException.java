@@ -4,7 +4,7 @@ import java.time.Duration;
 
 /**
  * An error from Polyflake. The code, the name and the message come from the library and are the same in every language.
- * There is a subclass for each code.
+ * Each code has its own subclass.
  *
  * <pre>{@code
  * try {
@@ -98,7 +98,7 @@ public abstract sealed class PolyflakeException extends RuntimeException permits
     }
 
     /**
-     * Returns how far the clock is behind the last ID.
+     * Returns how far the clock is behind the last ID, less {@code maxAhead}.
      *
      * @return the distance, for {@link ClockMovedBackwardsException}; otherwise zero
      */
@@ -110,7 +110,7 @@ public abstract sealed class PolyflakeException extends RuntimeException permits
      * Returns how long to wait before trying again.
      *
      * @return how far the clock must advance before the next ID, for {@link ClockMovedBackwardsException} and {@link
-     *     SequenceExhaustedException}; the time until the store is asked again, for {@link LeaseLostException};
+     *     SequenceExhaustedException}; the time until the store is queried again, for {@link LeaseLostException};
      *     otherwise zero
      */
     public Duration retryAfter() {

@@ -9,8 +9,8 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * Turns IDs into texts that can be shown in public, such as {@code order_15ShV20Bxc6UJvKSQbDvo0J}, and back. A text
- * hides when and where its ID was issued, and decoding it needs no table. Any number of threads may use the same
+ * Turns IDs into strings that can be shown in public, such as {@code order_15ShV20Bxc6UJvKSQbDvo0J}, and back. Such a
+ * string hides when and where its ID was issued, and decoding it needs no table. Any number of threads may use the same
  * converter.
  *
  * <pre>{@code
@@ -32,9 +32,10 @@ public final class PublicIds {
     /**
      * Returns a converter for these keys and this prefix. Call {@link #generateKey(int)} to make a key.
      *
-     * @param keys 1 to 16 keys, separated by white space or commas: the first encodes, and all of them decode
-     * @param prefix words of the characters a-z and 0-9, joined by {@code _}, at most 24 characters in total; may be
-     *     empty
+     * @param keys 1 to 16 keys, separated by white space or commas: the first is used for encoding, and all of them for
+     *     decoding
+     * @param prefix words made of the characters a-z and 0-9, joined by {@code _}, at most 24 characters in total; may
+     *     be empty
      * @return the converter
      * @throws InvalidOptionException if a key or the prefix is invalid, or if two keys have the same number or the same
      *     bytes. The message does not show the keys
@@ -58,9 +59,9 @@ public final class PublicIds {
     /**
      * Returns a converter, like {@link #of(String, String)}.
      *
-     * @param keys 1 to 16 keys: the first encodes, and all of them decode
-     * @param prefix words of the characters a-z and 0-9, joined by {@code _}, at most 24 characters in total; may be
-     *     empty
+     * @param keys 1 to 16 keys: the first is used for encoding, and all of them for decoding
+     * @param prefix words made of the characters a-z and 0-9, joined by {@code _}, at most 24 characters in total; may
+     *     be empty
      * @return the converter
      * @throws InvalidOptionException for the same reasons as {@link #of(String, String)}
      */
@@ -69,9 +70,9 @@ public final class PublicIds {
     }
 
     /**
-     * Makes a key from random bytes of the operating system. Keep it where you keep secrets.
+     * Makes a key from the operating system's random bytes. Store it as you store other secrets.
      *
-     * @param number the key's number, 0 to 61, which each text has; give each key a different number
+     * @param number the key's number, 0 to 61, which every encoded string contains; give each key a different number
      * @return the key
      * @throws InvalidOptionException if the number is out of range
      */
@@ -87,10 +88,10 @@ public final class PublicIds {
     }
 
     /**
-     * Returns the text of an ID.
+     * Encodes an ID.
      *
      * @param id any ID, read as an unsigned number
-     * @return the text
+     * @return the string
      */
     public String encode(long id) {
         try (Arena arena = Arena.ofConfined()) {
@@ -104,12 +105,12 @@ public final class PublicIds {
     }
 
     /**
-     * Returns the ID that a text encodes. A text that was not encoded with this prefix and one of these keys decodes
-     * with a chance of 1 in 2<sup>64</sup>.
+     * Returns the ID that a string encodes. A string that was not encoded with this prefix and one of these keys has a
+     * 1 in 2<sup>64</sup> chance of decoding anyway.
      *
-     * @param text the text
+     * @param text the string
      * @return the ID, as an unsigned number
-     * @throws InvalidIdException if the text is invalid; the message says why
+     * @throws InvalidIdException if the string is invalid; the message says why
      */
     public long decode(String text) {
         Objects.requireNonNull(text, "text");
@@ -124,7 +125,7 @@ public final class PublicIds {
     }
 
     /**
-     * Returns the prefix of the texts.
+     * Returns the prefix of the encoded strings.
      *
      * @return the prefix, which may be empty
      */

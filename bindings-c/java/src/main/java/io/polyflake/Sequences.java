@@ -23,20 +23,22 @@ import java.util.OptionalLong;
  * }</pre>
  *
  * <p>A key's numbers increase, and none is issued twice, not even by different processes, provided that the store loses
- * no write that it has acknowledged. A key skips numbers if it left memory and came back, or if it is new in a section
- * that other keys have left. If a process ends without {@link #close()}, all keys of a section skip at most two steps.
+ * no write that it has acknowledged. A key skips numbers if it was evicted from memory and is used again, or if it is
+ * new in a section from which other keys were evicted. After a process exits without calling {@link #close()}, all
+ * keys in a section continue above the section's bound, which is at most two steps above its highest number.
  *
- * <p>Only the process that holds the lease issues numbers. The others get {@link LeaseUnavailableException}, whose
- * message contains the holder's label in backquotes. The label is set by {@code label} in the holder's store address.
+ * <p>Only the process that holds the lease issues numbers. In the others, calls throw {@link
+ * LeaseUnavailableException}, whose message contains the holder's label in backquotes. The label is set by {@code
+ * label} in the holder's store address.
  *
- * <p>Any number of threads may use a Sequences object. A virtual thread that waits for the store leaves its carrier,
+ * <p>Any number of threads may use a Sequences object. A virtual thread that waits for the store releases its carrier,
  * and an interrupt ends the wait with a {@link WaitInterruptedException}.
  *
- * @param <K> the type of the keys: {@link String}, {@link Long} or {@link Integer}. The integer 5 and the text "5" are
- *     different keys; an Integer 5 and a Long 5 are the same key
+ * @param <K> the type of the keys: {@link String}, {@link Long} or {@link Integer}. The integer 5 and the string "5"
+ *     are different keys; an Integer 5 and a Long 5 are the same key
  */
 public final class Sequences<K> implements AutoCloseable {
-    /** For more keys than this, one call in another thread takes less time than a call for each key. */
+    /** With more keys than this, one call on another thread is faster than a call for each key. */
     private static final int FEW = 256;
 
     private final long address;
@@ -73,7 +75,7 @@ public final class Sequences<K> implements AutoCloseable {
      * @param name the sequences' name in the store: 1 to 100 characters
      * @param keys the class of the keys: String, Long or Integer
      * @return the builder
-     * @throws IllegalArgumentException if the keys have another class
+     * @throws IllegalArgumentException if the keys have a different class
      */
     public static <K> Builder<K> builder(String name, Class<K> keys) {
         Objects.requireNonNull(keys, "keys");
@@ -89,11 +91,12 @@ public final class Sequences<K> implements AutoCloseable {
      *
      * @param key the key
      * @return the number
-     * @throws LeaseUnavailableException if another process now has the lease; the message names that process
+     * @throws LeaseUnavailableException if another process now holds the lease; the message names that process
      * @throws LeaseLostException if the lease could not be renewed or regained in that time
      * @throws CounterUnavailableException if the store did not move the bound in that time; or at once if waiting
-     *     cannot help, because the store refuses or has lost writes, or the section has reached 2<sup>63</sup>-1
-     * @throws InvalidOptionException if the key is a text with a lone surrogate, which cannot be encoded in UTF-8
+     *     cannot help, because the store refuses to move the bound or has lost writes, or because the section has
+     *     reached 2<sup>63</sup>-1
+     * @throws InvalidOptionException if the key is a string with a lone surrogate, which cannot be encoded in UTF-8
      * @throws ForkedException in a child of the process that opened the sequences
      * @throws ClosedException after {@link #close()}, even if another thread closes the Sequences while the call waits
      * @throws WaitInterruptedException if the thread was interrupted while the call waited
@@ -111,7 +114,7 @@ public final class Sequences<K> implements AutoCloseable {
      * Returns the key's next number without waiting for the store.
      *
      * @param key the key
-     * @return the number, or empty if the store must be asked, which then happens in the background
+     * @return the number, or empty if the store must be queried, which then happens in the background
      * @throws PolyflakeException at once, for the same reasons as {@link #nextId(Object)} except {@link
      *     CounterUnavailableException}
      */
@@ -125,8 +128,8 @@ public final class Sequences<K> implements AutoCloseable {
     }
 
     /**
-     * Returns a number for each key, in the order of the list. A key listed twice gets two numbers, which increase. If
-     * this throws, the numbers that were already taken are lost, never repeated.
+     * Returns a number for each key, in the order of the list. A key listed twice gets two increasing numbers. If this
+     * throws, the numbers that were already taken are lost, never repeated.
      *
      * @param keys the keys
      * @return the numbers
@@ -151,7 +154,7 @@ public final class Sequences<K> implements AutoCloseable {
         }
     }
 
-    /** Gets numbers for the keys, and waits for the store inside the library. */
+    /** Gets numbers for the keys, waiting for the store inside the library. */
     private long[] inLibrary(List<K> keys) {
         try (Arena arena = Arena.ofConfined()) {
             Detail detail = new Detail(arena);
@@ -197,23 +200,23 @@ public final class Sequences<K> implements AutoCloseable {
     }
 
     /**
-     * Monitoring figures for all Sequences with this name in this process, counted since the first were opened.
+     * Statistics for monitoring, for all Sequences with this name in this process, since the first were opened.
      *
      * @param keys how many keys are in memory
-     * @param evicted how many keys left memory to make room for others
-     * @param moves how often bounds were moved in the store
-     * @param waits how often a call waited or gave up
-     * @param timeLeft how long numbers may still be issued if the lease is not renewed; zero if another process has the
-     *     lease
+     * @param evicted how many keys were evicted from memory to make room for others
+     * @param moves how many times bounds were moved in the store
+     * @param waits how many times a call waited or gave up
+     * @param timeLeft how long numbers may still be issued if the lease is not renewed; zero if another process holds
+     *     the lease
      */
     public record Stats(long keys, long evicted, long moves, long waits, Duration timeLeft) {
         static final long SIZE = 48;
     }
 
     /**
-     * Returns figures for monitoring.
+     * Returns statistics for monitoring.
      *
-     * @return the figures
+     * @return the statistics
      * @throws ForkedException in a child of the process that opened the sequences
      * @throws ClosedException after {@link #close()}
      */
@@ -230,9 +233,10 @@ public final class Sequences<K> implements AutoCloseable {
     }
 
     /**
-     * Closes the Sequences. From then on, calls throw {@link ClosedException}, and so do calls that are waiting in
-     * other threads. When the last Sequences with their name in this process are closed, they save how far the keys
-     * have counted and give the lease back, which waits for the store, for at most 10 s. Closing again does nothing.
+     * Closes the Sequences. From then on, calls throw {@link ClosedException}, and so do calls waiting in other
+     * threads. Closing the last Sequences with a given name in this process stores each section's highest number, above
+     * which its keys then continue, gives the lease back, and waits for the store, for at most 10 s. Closing again does
+     * nothing.
      */
     @Override
     public void close() {
@@ -265,8 +269,8 @@ public final class Sequences<K> implements AutoCloseable {
         }
 
         /**
-         * Sets an option by name, from text. Use this for values from a configuration file. The names and values are
-         * the same in every language. The options are store, sections, step, max_keys and max_wait_ms.
+         * Sets an option by name, from a string. Use this for values from a configuration file. The names and values
+         * are the same in every language. The options are store, sections, step, max_keys and max_wait_ms.
          *
          * @param name the option's name, such as {@code step}
          * @param value its value, such as {@code 10000}
@@ -281,7 +285,7 @@ public final class Sequences<K> implements AutoCloseable {
          * Sets the store's address. Exactly one store is required.
          *
          * @param address the store's address, such as {@code postgres://host/chat?label=10.0.0.7:8080}. While this
-         *     process has the lease, other processes are told its label, which by default names the host and the
+         *     process holds the lease, other processes are told its label, which by default names the host and the
          *     process
          * @return this
          */
@@ -290,7 +294,7 @@ public final class Sequences<K> implements AutoCloseable {
         }
 
         /**
-         * Sets the number of sections, over which the keys are spread. The store has a bound for each section. The
+         * Sets the number of sections over which the keys are spread. The store keeps a bound for each section. The
          * number cannot be changed later.
          *
          * @param sections 1 to 16,384; the default is 1,024
@@ -301,8 +305,9 @@ public final class Sequences<K> implements AutoCloseable {
         }
 
         /**
-         * Sets how many numbers ahead a bound is moved. With a larger step, the store is asked less often, but more
-         * numbers are skipped if a process ends without {@link Sequences#close()}.
+         * Sets the size of a step. A bound is moved to two steps above its section's highest number. With a larger
+         * step, the store is queried less often, but more numbers are skipped if a process exits without calling {@link
+         * Sequences#close()}.
          *
          * @param numbers 1 to 1,000,000,000; the default is 10,000
          * @return this
@@ -312,8 +317,8 @@ public final class Sequences<K> implements AutoCloseable {
         }
 
         /**
-         * Sets how many keys stay in memory. Each takes at most 40 bytes, however long it is. If there are more keys,
-         * the least used leave.
+         * Sets how many keys stay in memory. Each takes at most 40 bytes, no matter how long it is. If there are more
+         * keys, the least used are evicted.
          *
          * @param keys 1 to 1,000,000,000; the default is 1,000,000
          * @return this
@@ -335,14 +340,14 @@ public final class Sequences<K> implements AutoCloseable {
 
         /**
          * Opens the sequences, creating them in the store if necessary, and waits for the lease, for at most the {@code
-         * wait} in the store's address (by default the ttl plus 5 s, which makes 35 s). All Sequences with the same
-         * store and name in one process share their counts, whatever the type of their keys. Events are logged: see
-         * {@link LeaseEvents}.
+         * wait} in the store's address (by default the TTL plus 5 s, so 35 s). All Sequences with the same store and
+         * name in one process share their counts, whatever the type of their keys. Events are logged: see {@link
+         * LeaseEvents}.
          *
          * @return the sequences
-         * @throws InvalidOptionException if an option is invalid or the store is missing, if the sequences were created
-         *     with another number of sections, or if this process uses them with other options
-         * @throws LeaseUnavailableException if another process has the lease (the message names that process), or if
+         * @throws InvalidOptionException if an option is invalid or no store is given, if the sequences were created
+         *     with a different number of sections, or if this process already uses them with different options
+         * @throws LeaseUnavailableException if another process holds the lease (the message names that process), or if
          *     the store cannot be reached
          * @throws LibraryException if the native library cannot be used
          * @throws WaitInterruptedException if the thread was interrupted while the call waited

@@ -46,7 +46,7 @@ final class Settings implements AutoCloseable {
     }
 
     /**
-     * Sets a duration in ms. This keeps a fraction, so that the library refuses it instead of using a rounded value.
+     * Sets a duration in ms. Fractions are kept, so that the library rejects them instead of using a rounded value.
      */
     static Setting duration(String name, Duration value) {
         Objects.requireNonNull(value, name);

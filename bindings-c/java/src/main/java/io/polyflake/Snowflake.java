@@ -29,15 +29,14 @@ import java.util.stream.LongStream;
  *
  * <p>Any number of threads may use a Snowflake: its IDs never repeat, and each is greater than every ID that was
  * returned before the call for it began. Create one Snowflake, keep it, and share it. With a built-in clock, Snowflakes
- * of one process share a cursor, and so never repeat each other's IDs, if they have the same epoch and tick, the
- * timestamp and the sequence at the same positions with the same widths, and the same node bits in the same place. The
- * names of their layouts do not matter. Layouts that split the bits differently are separate systems, and their IDs may
- * collide.
+ * in one process share a cursor, and so never repeat each other's IDs, if they have the same epoch and tick, the same
+ * positions and widths for the timestamp and the sequence, and the same node bits in the same place. The names of their
+ * layouts do not matter. Layouts that split the bits differently are separate systems, and their IDs may collide.
  *
- * <p>A virtual thread that waits for an ID leaves its carrier, and an interrupt ends the wait with a {@link
+ * <p>A virtual thread that waits for an ID releases its carrier, and an interrupt ends the wait with a {@link
  * WaitInterruptedException}.
  *
- * <p>An ID is an unsigned number of 64 bits. Almost all layouts have at most 63 bits, and so only positive IDs. See
+ * <p>An ID is an unsigned 64-bit number. Almost all layouts have at most 63 bits, so their IDs are always positive. See
  * {@link Layout} for the others.
  */
 public final class Snowflake implements IdGenerator, AutoCloseable {
@@ -45,8 +44,8 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
     public static final int MAX_BATCH = 1 << 24;
 
     /**
-     * The number of IDs that one critical call takes. The call must be short, because a garbage collection waits for
-     * it.
+     * The number of IDs that one critical call takes. The call must be short, because garbage collection has to wait
+     * for it.
      */
     private static final int AT_ONCE = 4096;
     /** The largest number of IDs that a call waits for at once. */
@@ -88,9 +87,9 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
      *     after the wait if a smaller step back left no ID available in time
      * @throws TimeOutOfRangeException if the clock is before the layout's epoch or past its end
      * @throws ClockFailedException if the caller's clock threw an exception, which is the cause
-     * @throws ForkedException in a child process, without a state file
+     * @throws ForkedException in a child process, if there is no state file
      * @throws StateFileException if the state file can no longer be used
-     * @throws LeaseLostException if the lease has expired, and was not renewed within {@code maxWait}
+     * @throws LeaseLostException if the lease has expired and was not renewed within {@code maxWait}
      * @throws ClosedException after {@link #close()}, even if another thread closes the Snowflake while the call waits
      * @throws WaitInterruptedException if the thread was interrupted while the call waited
      */
@@ -143,7 +142,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         }
     }
 
-    /** Returns the next ID without waiting. If there is none, this throws the reason. */
+    /** Returns the next ID without waiting. If there is none, throws an exception that says why. */
     long idOrReason() {
         try (Arena arena = Arena.ofConfined()) {
             Detail detail = new Detail(arena);
@@ -334,11 +333,11 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
     }
 
     /**
-     * Returns counters for monitoring. This reads the clock once.
+     * Returns statistics for monitoring. This reads the clock once.
      *
-     * @return the counters
+     * @return the statistics
      * @throws ClockFailedException if the caller's clock threw an exception, which is the cause
-     * @throws ForkedException in a child process, without a state file
+     * @throws ForkedException in a child process, if there is no state file
      * @throws ClosedException after {@link #close()}
      */
     public Stats stats() {
@@ -355,11 +354,11 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
 
     /**
      * Closes the Snowflake. From then on, calls for an ID or for stats throw {@link ClosedException}, and so do calls
-     * that are waiting in other threads; a call that already has its IDs returns them. Other Snowflakes with the same
-     * node are not affected. Closing again does nothing.
+     * waiting in other threads; a call that already has its IDs returns them. Other Snowflakes with the same node are
+     * not affected. Closing again does nothing.
      *
      * <p>When the last Snowflake on a lease is closed, it gives the node back and waits for the store, for at most a
-     * sixth of the ttl and never more than 5 s. A Snowflake's memory is freed once nothing refers to it, closed or not.
+     * sixth of the TTL and never more than 5 s. A Snowflake's memory is freed once nothing refers to it, closed or not.
      */
     @Override
     public void close() {
@@ -381,7 +380,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         }
     }
 
-    /** Throws if the status is not OK, with an exception from the clock as the cause. */
+    /** Throws if the status is not OK, with any exception from the clock as the cause. */
     void check(int status, Detail detail) {
         if (status != Native.OK) {
             throw detail.failure(status, clock == null ? null : clock.causeOf(status));
@@ -398,9 +397,9 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
 
     /**
      * Moves a state file's cursor back to the time of the system clock. Use it when a wrong clock has moved the cursor
-     * far into the future. Stop the processes that use the file first: in any process that still runs, calls throw
-     * {@link StateFileException} until it restarts. IDs that were issued ahead of the clock are issued again when the
-     * clock reaches their time. A file whose cursor is not ahead of the clock is left unchanged.
+     * far into the future. Stop the processes that use the file first: in any process that is still running, calls
+     * throw {@link StateFileException} until it restarts. IDs that were issued ahead of the clock are issued again when
+     * the clock reaches their time. A file whose cursor is not ahead of the clock is left unchanged.
      *
      * @param path the file
      * @throws StateFileException if the file does not exist or cannot be used
@@ -442,8 +441,8 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         private Builder() {}
 
         /**
-         * Sets an option by name, from text. Use this for values from a configuration file. The names and values are
-         * the same in every language. The options are layout, node, max_backward_ms, max_ahead_ms, max_wait_ms,
+         * Sets an option by name, from a string. Use this for values from a configuration file. The names and values
+         * are the same in every language. The options are layout, node, max_backward_ms, max_ahead_ms, max_wait_ms,
          * sequence_start, clock, state and lease.
          *
          * @param name the option's name, such as {@code node}
@@ -483,7 +482,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
 
         /**
          * Sets the node. No two processes may use one node at the same time, unless they share a state file. There is
-         * no default, because a default would be shared by processes and cause duplicates.
+         * no default, because processes would share it and issue duplicates.
          *
          * @param node all node bits as one number
          * @return this
@@ -505,7 +504,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Sets the node from text.
+         * Sets the node from a string.
          *
          * @param text the node, such as {@code 7} or {@code datacenter=1,worker=7}; or {@code ordinal} or {@code ip},
          *     which derive the node from the host
@@ -516,9 +515,9 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         }
 
         /**
-         * Sets the largest step back of the clock that is tolerated. Within this limit, IDs are still issued from the
-         * rest of the last tick. After a larger step back, calls throw {@link ClockMovedBackwardsException}. With zero,
-         * no step back of a tick or more is tolerated.
+         * Sets how far the clock may step back. Within this limit, IDs are still issued from the rest of the last tick.
+         * After a larger step back, calls throw {@link ClockMovedBackwardsException}. With zero, no step back of a tick
+         * or more is tolerated.
          *
          * @param longest a whole number of ms; the default is 1 s
          * @return this
@@ -579,11 +578,11 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
          * its IDs.
          *
          * <p>The thread that asks for an ID reads the clock, and several threads may read it at once. With a state
-         * file, {@link #build()} also reads it; for a virtual thread, another thread does. If the clock throws an
-         * exception, the call throws {@link ClockFailedException} with that exception as its cause; an {@link Error}
-         * propagates unchanged. The library keeps the clock, and so its class loader, until the Snowflake is collected.
-         * A clock that refers to its own Snowflake, or a static field that does, keeps both for as long as the process
-         * runs.
+         * file, {@link #build()} also reads it, on another thread if the caller is a virtual thread. If the clock
+         * throws an exception, the call throws {@link ClockFailedException} with that exception as its cause; an {@link
+         * Error} propagates unchanged. The library keeps the clock alive, and so its class loader, until the Snowflake
+         * is collected. If the clock or a static field refers to the Snowflake, both stay in memory for as long as the
+         * process runs.
          *
          * @param clock the clock
          * @return this
@@ -621,15 +620,15 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
 
         /**
          * Builds the Snowflake. With a lease, this waits for a node, for at most the {@code wait} in the store's
-         * address (by default the ttl plus 5 s, which makes 35 s). An interrupt ends the wait.
+         * address (by default the TTL plus 5 s, so 35 s). An interrupt ends the wait.
          *
          * @return the Snowflake
-         * @throws InvalidLayoutException if the layout cannot work
+         * @throws InvalidLayoutException if the layout is invalid
          * @throws UnknownLayoutException if no preset has this name
          * @throws InvalidNodeException if the node is missing or does not fit the layout
-         * @throws InvalidOptionException if another option is invalid; if maxBackward or maxAhead differ from those of
-         *     a shared cursor, or that cursor uses another state file or none; or if a lease is combined with a state
-         *     file or your own clock
+         * @throws InvalidOptionException if another option is invalid; if maxBackward or maxAhead differs from that of
+         *     a shared cursor, or that cursor uses a different state file or none; or if a lease is combined with a
+         *     state file or your own clock
          * @throws LeaseUnavailableException if no node is free, or the store cannot be reached
          * @throws StateFileException if the state file cannot be used
          * @throws ClockFailedException if your clock threw an exception; this method reads the clock only if there is a
@@ -641,7 +640,7 @@ public final class Snowflake implements IdGenerator, AutoCloseable {
         public Snowflake build() {
             Builder now = new Builder(this);
             Supplier<Snowflake> make = isLeased ? () -> LeaseEvents.open(now::make) : () -> now.make(null);
-            // A new state file takes about a second, during which a virtual thread would hold its carrier.
+            // A new state file takes about a second, during which a virtual thread would block its carrier.
             boolean isSlow = isLeased || (hasState && Thread.currentThread().isVirtual());
             Snowflake made = isSlow ? StoreThreads.open(make) : make.get();
             LeaseEvents.warnOfCopies();

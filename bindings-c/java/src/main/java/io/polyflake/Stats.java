@@ -7,13 +7,13 @@ import java.time.Instant;
 import java.util.Optional;
 
 /**
- * Counters for monitoring from {@link Snowflake#stats()}, since the cursor was created.
+ * Statistics for monitoring from {@link Snowflake#stats()}, since the cursor was created.
  *
- * @param waits how often a call found no free slot, and waited or failed
- * @param rollbacks how often the clock was seen to step back, whether or not this was tolerated
- * @param leadMs how many ms the last tick taken is ahead of the clock; 0 if it is not
+ * @param waits how many times a call found no free slot, and waited or failed
+ * @param rollbacks how many times the clock was seen to step back, whether or not this was tolerated
+ * @param leadMs how many ms the last tick used is ahead of the clock; 0 if it is not ahead
  * @param lastIssued the start of the last ID's tick; empty before the first ID
- * @param leaseLosses how often the lease was lost, because it expired or another process had its node; 0 without a
+ * @param leaseLosses how many times the lease was lost, because it expired or another process had its node; 0 without a
  *     lease
  */
 public record Stats(long waits, long rollbacks, long leadMs, Optional<Instant> lastIssued, long leaseLosses) {

@@ -7,8 +7,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 
 /**
- * Calls that wait for a store inside the library, each on a separate thread. Only a few run at once, however many
- * threads ask.
+ * Calls that wait for a store inside the library, each on a separate thread. Only a few run at once, no matter how many
+ * threads make them.
  */
 final class StoreCalls {
     private static final int FEWEST = 4;
@@ -24,8 +24,8 @@ final class StoreCalls {
     }
 
     /**
-     * Makes a call. If it has no answer within maxWait, its turn included, returns what {@code tooLate} returns, which
-     * does not wait. The call then continues in its thread, and its answer is dropped.
+     * Makes a call. If there is no answer within maxWait, including the wait for a turn, returns the result of {@code
+     * tooLate}, which does not wait. The call then continues in its thread, and its answer is dropped.
      */
     <T> T call(Supplier<T> call, Supplier<T> tooLate) {
         long until = System.nanoTime() + maxWait.toNanos();
@@ -50,7 +50,7 @@ final class StoreCalls {
             slots.release();
             throw noThread;
         }
-        // If the library's wait began at once, it ends first, and the library may say more about the cause.
+        // If the library's wait began at once, it ends first, and the library may know more about the cause.
         long left = until + GRACE.toNanos() - System.nanoTime();
         return StoreThreads.result(asking, Duration.ofNanos(left)).orElseGet(tooLate);
     }

@@ -10,7 +10,7 @@ import java.util.function.Supplier;
 
 /**
  * Threads for calls that wait for a store inside the library, where a thread cannot be interrupted and a virtual thread
- * would hold its carrier.
+ * would block its carrier.
  */
 final class StoreThreads {
     private static final Duration FOREVER = Duration.ofNanos(Long.MAX_VALUE);
@@ -23,7 +23,7 @@ final class StoreThreads {
                 .name("polyflake-" + name)
                 .inheritInheritableThreadLocals(false)
                 .unstarted(run);
-        // A long-lived thread must not keep a class loader that the program may drop.
+        // A long-lived thread must not keep alive a class loader that the program may drop.
         thread.setContextClassLoader(null);
         thread.start();
     }
@@ -39,14 +39,14 @@ final class StoreThreads {
                 try {
                     result(opening).close();
                 } catch (Exception neverOpened) {
-                    // There is nobody to report this to.
+                    // There is no one to report this to.
                 }
             });
             throw interrupted;
         }
     }
 
-    /** Makes a call, which continues to its end after an interrupt. */
+    /** Makes a call, which runs to completion even after an interrupt. */
     static void runToTheEnd(Runnable call) {
         if (!Thread.currentThread().isVirtual()) {
             call.run();
@@ -74,7 +74,7 @@ final class StoreThreads {
         return result(task, FOREVER).orElseThrow();
     }
 
-    /** Returns what the task returned; empty if it has not ended within that time. */
+    /** Returns the task's result, or empty if the task has not finished within that time. */
     static <T> Optional<T> result(FutureTask<T> task, Duration longest) {
         try {
             return Optional.of(task.get(longest.toNanos(), TimeUnit.NANOSECONDS));

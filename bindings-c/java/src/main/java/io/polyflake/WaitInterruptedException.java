@@ -4,7 +4,7 @@ package io.polyflake;
  * The thread was interrupted while a call waited. The call returned no ID; IDs already taken for it are lost, never
  * repeated. The thread's interrupt flag is still set.
  *
- * <p>A call that need not wait ignores the flag.
+ * <p>A call that does not have to wait ignores the flag.
  */
 public final class WaitInterruptedException extends RuntimeException {
     private static final long serialVersionUID = 1;

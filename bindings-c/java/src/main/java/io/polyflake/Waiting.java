@@ -8,8 +8,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * A call that waits for IDs. Its place is in the library's fair queue, but its thread is parked in Java, so that a
- * virtual thread leaves its carrier and an interrupt ends the wait.
+ * A call that waits for IDs. It has a place in the library's fair queue, but its thread is parked in Java, so that a
+ * virtual thread releases its carrier and an interrupt ends the wait.
  */
 final class Waiting implements AutoCloseable {
     /** The longest time that a close or a step of the clock may go unnoticed. */

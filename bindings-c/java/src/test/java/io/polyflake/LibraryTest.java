@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests the places where the native library is found. Each test starts a separate process. */
+/** Tests where the native library is found. Each test starts a separate process. */
 class LibraryTest {
     @TempDir
     private Path folder;
@@ -67,7 +67,9 @@ class LibraryTest {
         }
     }
 
-    /** Builds a Snowflake in one thread and, after a while, the first on a lease in another, and prints both nodes. */
+    /**
+     * Builds a Snowflake in one thread and, a while later, the first leased one in another, and prints both nodes.
+     */
     static final class FirstUses {
         private FirstUses() {}
 
@@ -88,7 +90,7 @@ class LibraryTest {
         }
     }
 
-    /** Loads the package twice, as two web applications do, and prints what each finds. */
+    /** Loads the package twice, as two web applications would, and prints what each copy finds. */
     static final class TwoLoaders {
         private TwoLoaders() {}
 
@@ -127,7 +129,7 @@ class LibraryTest {
         command.add(Path.of(System.getProperty("java.home"), "bin/java").toString());
         command.add("-Djava.io.tmpdir=" + folder);
         command.addAll(List.of(options));
-        // Without a module name, the classes are on the class path.
+        // If no module is named, the classes are on the class path.
         String path = Stream.of(resources, classes(Snowflake.class), classes(LibraryTest.class))
                 .filter(Objects::nonNull).distinct().map(Path::toString)
                 .reduce((a, b) -> a + File.pathSeparator + b).orElseThrow();
@@ -187,7 +189,7 @@ class LibraryTest {
             String said = run(FirstUses.class, folder.resolve("jar"), false, "-Dafter=" + after, store);
             assertEquals(List.of("node 7", "node 8"), said.lines().sorted().toList());
         }
-        // A library that is cut off.
+        // A truncated library.
         Files.write(packed, new byte[100]);
         assertSaid(run(folder.resolve("jar"), false), "native/" + platform(), "the system's libraries");
         assertEquals(List.of("jar"), left());
@@ -248,7 +250,7 @@ class LibraryTest {
         names.forEach(name -> assertTrue(Pattern.compile("\\b" + name + "\\(").matcher(header).find(), name));
     }
 
-    /** Tests that the JVM goes on after a StackOverflowError: in a call from C, it would have ended. */
+    /** Tests that the JVM survives a StackOverflowError, which would terminate it in a call from C. */
     @Test
     void aUsedUpStackIsAnError() throws Exception {
         installed();

@@ -33,7 +33,7 @@ class LoadersTest {
     @TempDir
     private Path folder;
 
-    /** An application, which keeps its objects in static fields, as many do. */
+    /** An application that keeps its objects in static fields, as many do. */
     static final class Application implements Consumer<String> {
         private static final List<Object> KEPT = new ArrayList<>();
 
@@ -88,7 +88,7 @@ class LoadersTest {
         }
     }
 
-    /** Runs applications one after another, and prints how many of their class loaders are left. */
+    /** Runs applications one after another, and prints how many of their class loaders remain. */
     static final class Container {
         private Container() {}
 
@@ -103,7 +103,7 @@ class LoadersTest {
             }
             for (int n = 0; n < COLLECTIONS && left(dropped) > 0; n++) {
                 System.gc();
-                Thread.sleep(10); // gives the cleaners' threads time
+                Thread.sleep(10); // gives the cleaners' threads time to run
             }
             System.out.println(left(dropped) + " left");
             Reference.reachabilityFence(above);
@@ -125,7 +125,7 @@ class LoadersTest {
         }
     }
 
-    /** Runs two applications that listen. The first must hear its events after the second has ended. */
+    /** Runs two applications that listen. The first must still receive its events after the second has stopped. */
     static final class Neighbours {
         private Neighbours() {}
 
@@ -141,7 +141,7 @@ class LoadersTest {
         }
     }
 
-    /** Fails to log the first events, and then prints that a listener hears of a close. */
+    /** Fails to log the first events, and then prints whether a listener is still told about later ones. */
     static final class FullLog {
         private FullLog() {}
 
@@ -159,7 +159,7 @@ class LoadersTest {
     public static final class FullDisk extends System.LoggerFinder {
         private static final CountDownLatch WAS_TRIED = new CountDownLatch(1);
 
-        /** Creates it as a service. */
+        /** Called by the service loader. */
         public FullDisk() {}
 
         @Override
@@ -207,7 +207,7 @@ class LoadersTest {
     private String run(Class<?> main, String... arguments) throws Exception {
         List<String> command = new ArrayList<>(List.of(
                 Path.of(System.getProperty("java.home"), "bin/java").toString(),
-                // Otherwise, the JVM's own caches keep what they refer to while there is memory.
+                // Otherwise, the JVM's own caches keep their objects alive as long as memory lasts.
                 "-XX:SoftRefLRUPolicyMSPerMB=0", "-Xmx128m", "-XX:+UseSerialGC", "--enable-native-access=ALL-UNNAMED",
                 "-cp", Stream.of(classes(Snowflake.class), classes(LoadersTest.class), folder).map(Path::toString)
                         .collect(Collectors.joining(File.pathSeparator)),

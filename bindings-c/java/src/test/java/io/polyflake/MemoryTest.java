@@ -16,7 +16,9 @@ import org.junit.jupiter.params.provider.ValueSource;
 class MemoryTest {
     private static final int ROUNDS = 20;
     private static final int FIRST_ROUNDS = 4;
-    /** Few, because on a busy machine none of a round's objects may be freed before its end. */
+    /**
+     * Kept low, because on a busy machine, sometimes none of a round's objects are freed before the round ends.
+     */
     private static final int MADE = 5_000;
     private static final Path STATUS = Path.of("/proc/self/status");
 
@@ -46,7 +48,7 @@ class MemoryTest {
             System.out.println(residentKib() - first);
         }
 
-        /** Waits until the cleaner's thread has waited for work five times in a row. */
+        /** Waits until the cleaner's thread has been seen waiting for work five times in a row. */
         private static void awaitCleaner() throws Exception {
             long end = System.nanoTime() + TimeUnit.MINUTES.toNanos(1);
             for (int idle = 0; idle < 5 && System.nanoTime() < end; ) {
@@ -78,7 +80,7 @@ class MemoryTest {
                 .redirectError(ProcessBuilder.Redirect.DISCARD).start();
         String grown = new String(process.getInputStream().readAllBytes()).strip();
         assertEquals(0, process.waitFor());
-        // If nothing were freed, this would be at least 27 MiB, in the case of layouts.
+        // If nothing were freed, this would be at least 27 MiB; layouts take up the least.
         assertTrue(Long.parseLong(grown) < 16 * 1024, grown + " KiB more");
     }
 }

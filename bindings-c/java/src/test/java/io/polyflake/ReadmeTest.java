@@ -20,7 +20,7 @@ import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * Runs the code in the README and in the guide's page, and compares its output with the comments after the print
+ * Runs the Java code in the README and in the guide, and compares its output with the comments after the print
  * statements. Code without a class is the body of a main method.
  */
 class ReadmeTest {
@@ -30,6 +30,8 @@ class ReadmeTest {
             import java.time.*;
             import java.util.*;
             """;
+    private static final List<String> PAGES = List.of("README.md", "../../docs/getting-started/java.md",
+            "../../docs/counters.md", "../../docs/sequences.md", "../../docs/public-ids.md", "../../docs/text-formats.md");
     private static final Pattern BLOCK = Pattern.compile("(?ms)^```java\\n(.*?)^```$");
     private static final Pattern PRINTS = Pattern.compile("(?m)^\\s*System\\.out\\.println\\(.*\\); // (.*)$");
 
@@ -39,7 +41,7 @@ class ReadmeTest {
     @TestFactory
     List<DynamicTest> samples() throws Exception {
         List<DynamicTest> tests = new ArrayList<>();
-        for (String page : List.of("README.md", "../../docs/getting-started/java.md")) {
+        for (String page : PAGES) {
             String text = Files.readString(Path.of(page));
             List<String> blocks = BLOCK.matcher(text).results().map(found -> found.group(1)).toList();
             assertFalse(blocks.isEmpty(), page);

@@ -299,7 +299,7 @@ class SnowflakeTest {
         assertEquals(first, builder.build().nextId());
         long other = builder.node(8).build().nextId();
         assertEquals(8, Layout.of("twitter").decode(other).node());
-        // The last node that was set counts, whatever its form.
+        // The last node set wins, whatever its form.
         Map<String, Integer> fields = Map.of("datacenter", 1, "worker", 7);
         assertEquals(39, builder.node(Map.of("datacenter", 2, "worker", 8)).node(fields).build().node());
         assertEquals(9, builder.node("9").build().node());
@@ -316,7 +316,7 @@ class SnowflakeTest {
                 () -> Snowflake.builder().node(8).state(file).layout("discord").build());
         try (var ids = Snowflake.builder().node(7).state(file).layout("discord").build()) {
             assertTrue(ids.nextId() > last);
-            // This is more than fits in a tick, so the call waits, and the cursor on the disk moves.
+            // This is more than fits in a tick, so the call waits, and the cursor on disk moves.
             assertEquals(20_000, ids.nextIds(20_000).length);
         }
         Snowflake.resetState(file);
@@ -338,7 +338,7 @@ class SnowflakeTest {
         try (var ids = Snowflake.builder().node(904).steadyClock().build()) {
             assertTrue(ids.nextId() < ids.nextId());
         }
-        // The last clock that was set counts.
+        // The last clock set wins.
         try (var ids = still().steadyClock().node(904).build()) {
             assertFalse(ids.decode(ids.nextId()).time().equals(NOW));
         }

@@ -12,7 +12,7 @@ import java.util.Objects;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Assumptions;
 
-/** A real server, started by {@code coordination/examples/store_server.rs}. It stops when this process ends. */
+/** A real server, started by {@code coordination/examples/store_server.rs}. It exits when this process does. */
 final class StoreServer implements AutoCloseable {
     static final String SECRET = "secret-of-polyflake";
 
@@ -60,7 +60,7 @@ final class StoreServer implements AutoCloseable {
                 .allMatch(name -> folders.stream().anyMatch(folder -> Files.isExecutable(folder.resolve(name))));
     }
 
-    /** Returns an address for a new store, so that no process waits for earlier ones. */
+    /** Returns an address for a new store, so that no process waits for earlier processes. */
     String address(String parameters) {
         return url + "?init=always&" + parameters;
     }

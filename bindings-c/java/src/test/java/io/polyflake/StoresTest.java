@@ -65,7 +65,7 @@ class StoresTest {
             assertTrue(lease.left().compareTo(Duration.ofMinutes(1)) < 0);
             assertTrue(lease.store().startsWith("sqlite://"));
             assertEquals(0, one.stats().leaseLosses());
-            // The same address shares the lease.
+            // A Snowflake with the same address shares the lease.
             try (var same = Snowflake.builder().lease(address + "&label=one").build()) {
                 assertEquals(one.node(), same.node());
             }
@@ -118,7 +118,7 @@ class StoresTest {
                         assertThrows(ExecutionException.class, building::get).getCause());
             }
         }
-        // The interrupted attempts have continued; they now get the node and give it back.
+        // The interrupted attempts have continued; they now take the node and give it back.
         eventually(() -> Thread.getAllStackTraces().keySet().stream()
                 .noneMatch(thread -> thread.getName().matches("polyflake-(open|close)")));
         try (var ids = Snowflake.builder().lease(address + "&wait=0s&label=last").build()) {
@@ -277,7 +277,7 @@ class StoresTest {
             assertEquals("inbox", inbox.name());
             Sequences.Stats stats = inbox.stats();
             assertTrue(stats.keys() >= 6 && stats.moves() >= 1 && stats.timeLeft().isPositive(), stats.toString());
-            // The same with integer keys.
+            // Now test integer keys.
             try (var numbers = Sequences.open("inbox", Long.class, sqlite(""));
                     var ints = Sequences.open("inbox", Integer.class, sqlite(""))) {
                 assertEquals(1, numbers.nextId(5L));
@@ -337,7 +337,7 @@ class StoresTest {
     }
 
     private static void leaseOf(StoreServer server) throws InterruptedException {
-        String address = server.address("namespace=leases&nodes=810-811&ttl=3s&wait=20s");
+        String address = server.address("namespace=leases&nodes=810-811&ttl=3s&wait=60s");
         try (var ids = Snowflake.builder().lease(address).maxWait(Duration.ZERO).build()) {
             eventually(() -> ids.tryNextId().isPresent());
             assertFalse(ids.lease().orElseThrow().store().contains(StoreServer.SECRET));
@@ -395,8 +395,8 @@ class StoresTest {
     }
 
     /**
-     * Tests that calls waiting for a stopped store end after an interrupt or a close, and that virtual threads leave
-     * their carriers.
+     * Tests that calls waiting for a stopped store return after an interrupt or a close, and that virtual threads
+     * release their carriers.
      */
     private static void interruptedWaits(StoreServer server) throws Exception {
         String address = server.address("namespace=waits");
@@ -432,7 +432,7 @@ class StoresTest {
         server.startAgain();
     }
 
-    /** Tests that a call that asks the store fails if it gets no turn, even if numbers are in hand. */
+    /** Tests that a call to the store fails if it gets no turn, even if numbers are in hand. */
     private static void withoutATurn(StoreServer server) throws Exception {
         var counter = Counter.builder("turns").store(server.address("namespace=turns")).step(100)
                 .maxWait(Duration.ofSeconds(2)).open();
@@ -448,7 +448,7 @@ class StoresTest {
         counter.close();
     }
 
-    /** Makes more calls than may ask the store at once. */
+    /** Makes more calls than may query the store at the same time. */
     private static void assertUnavailable(List<Callable<Object>> calls) {
         List<FutureTask<Object>> waiting = new ArrayList<>();
         for (int n = 0; n < 80; n++) {

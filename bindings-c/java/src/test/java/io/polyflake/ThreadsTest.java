@@ -30,9 +30,9 @@ import org.junit.jupiter.api.io.TempDir;
 
 @Timeout(120)
 class ThreadsTest {
-    /** A layout with 16 IDs in a tick, so that all threads wait. */
+    /** A layout with 16 IDs per tick, so that all threads wait. */
     private static final String SMALL = "timestamp:41|node:10|sequence:4@1767225600000/1ms";
-    /** A layout whose tick is an hour, so that a call waits until something ends it. */
+    /** A layout whose tick is an hour, so that a call waits until something ends the wait. */
     private static final String FULL = "timestamp:31|node:10|sequence:1@1767225600000/3600s";
 
     private static long[] takenBy(ExecutorService threads, int count, Callable<long[]> take) throws Exception {
@@ -90,7 +90,7 @@ class ThreadsTest {
         }
     }
 
-    /** There are more threads than carriers, and no wait ends by itself. */
+    /** There are more threads than carriers, and no wait ends on its own. */
     @Test
     void aWaitingVirtualThreadLeavesItsCarrier() throws Exception {
         int many = 10 * Runtime.getRuntime().availableProcessors();
@@ -108,7 +108,7 @@ class ThreadsTest {
         }
     }
 
-    /** Creating a state file takes the library a second, during which a virtual thread would hold its carrier. */
+    /** Creating a state file takes the library a second, during which a virtual thread would block its carrier. */
     @Test
     void aVirtualThreadBuildsWithAStateFileElsewhere(@TempDir Path folder) throws Exception {
         List<Boolean> areVirtual = new CopyOnWriteArrayList<>();
@@ -123,13 +123,13 @@ class ThreadsTest {
         assertFalse(areVirtual.isEmpty() || areVirtual.contains(true), areVirtual.toString());
     }
 
-    /** Returns a Snowflake whose two IDs for this hour are taken. */
+    /** Returns a Snowflake whose two IDs for this hour have been taken. */
     private static Snowflake full(int node) {
         // The clock stands still, so only the test can end a wait.
         Snowflake ids = Snowflake.builder().layout(FULL).node(node).maxWait(Duration.ofDays(1))
                 .clock(() -> Instant.parse("2026-06-01T00:00:00Z")).build();
         while (ids.tryNextId().isPresent()) {
-            // on
+            // take the next one
         }
         return ids;
     }

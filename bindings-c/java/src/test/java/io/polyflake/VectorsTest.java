@@ -330,7 +330,7 @@ class VectorsTest {
 
     private static Snowflake build(JsonObject options) {
         Snowflake.Builder builder = builder(options);
-        // Snowflakes with a built-in clock share a cursor, so use another clock.
+        // Snowflakes with a built-in clock share a cursor, so use a different clock.
         return options.has("clock") ? builder.build() : builder.clock(new HeldClock(1656432460105L)).build();
     }
 
@@ -364,7 +364,7 @@ class VectorsTest {
         if (call.equals("try_next_id") && text(step, "error").equals("sequence_exhausted")) {
             long before = clock.value;
             assertTrue(snowflake.tryNextId().isEmpty());
-            // An empty answer has no details, so ask again, at the same time.
+            // An empty result carries no details, so ask again, at the same clock time.
             clock.value = before;
             clock.wasRead = false;
             take = snowflake::idOrReason;
