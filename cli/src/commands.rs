@@ -68,7 +68,7 @@ impl Command {
 /// The layout of the IDs.
 #[derive(Debug, Args)]
 pub(crate) struct LayoutArg {
-    /// The layout: the name of a preset (see `polyflake layouts`), or a layout text such as
+    /// The layout: the name of a preset (see `polyflake layouts`), or a layout string such as
     /// `timestamp:41|worker:10|sequence:12@1288834974657/1ms` [default: twitter]
     #[arg(long, short, value_name = "LAYOUT", env = "POLYFLAKE_LAYOUT", hide_env_values = true)]
     layout: Option<String>,
@@ -80,10 +80,10 @@ impl LayoutArg {
     }
 }
 
-/// A layout by its name or text.
+/// Parses a layout from the name of a preset or from a layout string.
 fn layout_of(text: &str) -> Result<Layout, Failure> {
     if text.contains("//") {
-        // The core would split it, and show a password in pieces.
+        // The core would split the address and show a password in pieces.
         return Err(Failure::new(
             ErrorCode::InvalidLayout,
             format!(

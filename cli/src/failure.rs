@@ -1,4 +1,4 @@
-//! Why a command ended, and its message.
+//! The reasons a command can fail, and their messages.
 
 use std::fmt::Display;
 use std::io;
@@ -14,24 +14,24 @@ pub(crate) const USAGE: u8 = 2;
 /// The user answered no.
 const NO: u8 = 3;
 
-/// Why a command did not do everything it was asked to.
+/// Why a command did not do everything it was asked to do.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// An error from the core, or one that the core has a name for.
+    /// An error from the core, or one for which the core has a name.
     Error { code: ErrorCode, message: String },
-    /// A file or a stream.
+    /// An I/O error on a file or a stream.
     Io(String),
-    /// The command line, beyond the checks that clap makes.
+    /// An error in the command line that clap does not check for.
     Usage(String),
     /// Everything has been printed already; only the exit code is left.
     Said(ErrorCode),
-    /// The reader closed the pipe that the output goes to.
+    /// The reader closed the output pipe.
     Closed,
     /// The user answered no.
     Declined,
-    /// The command's result is no, and why.
+    /// The command's answer is no, with the reason.
     No(String),
-    /// By a signal.
+    /// A signal interrupted the command.
     Interrupted,
 }
 
@@ -45,7 +45,7 @@ impl Failure {
         Self::new(ErrorCode::InvalidOption, message)
     }
 
-    /// An error with a file or a stream, with its name.
+    /// An I/O error on a file or a stream, including its name.
     pub(crate) fn io(name: impl Display, error: &io::Error) -> Self {
         Self::Io(format!("{name}: {error}"))
     }
@@ -87,20 +87,20 @@ impl Failure {
     }
 }
 
-/// A line on standard error: `polyflake: invalid_id: ...`. The message may contain texts from others, and secrets.
+/// Prints a line on standard error: `polyflake: invalid_id: ...`. The message may contain untrusted text and secrets.
 pub(crate) fn complain(name: &str, message: &str) {
     let red = anstyle::AnsiColor::Red.on_default().effects(anstyle::Effects::BOLD);
     anstream::eprintln!("polyflake: {red}{name}{red:#}: {}", told(message));
 }
 
-/// Texts that are not IDs, among many: only the first are named, since a wrong file would fill the screen.
+/// Reports strings that are not IDs. Only the first few are named, so that the wrong file does not fill the screen.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals(u64);
 
 impl Refusals {
     const MOST_NAMED: u64 = 10;
 
-    /// Adds one, with its position: `line 7`.
+    /// Adds a string, with its position: `line 7`.
     pub(crate) fn refuse(&mut self, place: &str, number: u64, why: &str) {
         self.0 += 1;
         if self.0 <= Self::MOST_NAMED {
@@ -108,7 +108,7 @@ impl Refusals {
         }
     }
 
-    /// How many were not named.
+    /// Prints how many strings were not named.
     pub(crate) fn name_the_rest(&self) {
         if self.0 > Self::MOST_NAMED {
             complain(ErrorCode::InvalidId.name(), &format!("{} more", self.0 - Self::MOST_NAMED));

@@ -1,6 +1,7 @@
-//! The command `polyflake`: generates 64-bit unique IDs, decodes them, and manages leases and counters.
+//! The `polyflake` command: generates 64-bit unique IDs, decodes them, and manages leases and counters.
 //!
-//! It parses and prints; the core decides. Each subcommand is a file in `commands`, and the server is in `serve`.
+//! The command parses and prints; the core decides. Each subcommand is a file in `commands`, and the server is in
+//! `serve`.
 
 mod commands;
 mod failure;
@@ -53,11 +54,11 @@ pub fn main() -> ExitCode {
     main_with(serve::Registry::default())
 }
 
-/// As [`main`], with your own kinds of generators for `polyflake serve`.
+/// Like [`main`], but with your own kinds of generators for `polyflake serve`.
 #[must_use]
 #[allow(clippy::needless_pass_by_value, reason = "as main, it is called once")]
 pub fn main_with(registry: serve::Registry) -> ExitCode {
-    // clap prints help while it parses, so find out about colour from the raw arguments.
+    // clap prints help while it parses, so determine the use of colour from the raw arguments.
     let colour = colour_of(std::env::args_os());
     match colour {
         ColorChoice::Always => anstream::ColorChoice::Always,
@@ -76,18 +77,18 @@ pub fn main_with(registry: serve::Registry) -> ExitCode {
     }
 }
 
-/// Prints an error in the command line, or the help, which arrives as an error too.
+/// Prints an error in the command line, or the help, which clap also returns as an error.
 fn complain_of_line(mut error: clap::Error) -> ExitCode {
     let found: Vec<_> = error.context().map(|(kind, value)| (kind, value.clone())).collect();
     for (kind, value) in found {
         error.insert(kind, harmless(value));
     }
-    // Ignore whether printing succeeds.
+    // It does not matter whether printing succeeds.
     let _ = error.print();
     if error.use_stderr() { ExitCode::from(failure::USAGE) } else { ExitCode::SUCCESS }
 }
 
-/// The arguments, without passwords or anything that a terminal acts on.
+/// Removes passwords from the arguments, and anything that a terminal would interpret.
 fn harmless(value: ContextValue) -> ContextValue {
     match value {
         ContextValue::String(text) => ContextValue::String(reading::told(&text)),
@@ -102,7 +103,7 @@ fn harmless(value: ContextValue) -> ContextValue {
     }
 }
 
-/// clap's colours stay only if nothing was replaced.
+/// Keeps clap's colours only if nothing was replaced.
 fn harmless_styled(text: StyledStr) -> StyledStr {
     let plain = text.to_string();
     let told: Vec<_> = plain.split('\n').map(reading::told).collect();
@@ -115,7 +116,7 @@ fn command() -> clap::Command {
     Cli::command()
 }
 
-/// The value of `--color`, wherever it is; clap complains if it is not valid.
+/// The value of `--color`, wherever it appears; clap complains if it is invalid.
 fn colour_of(arguments: impl Iterator<Item = std::ffi::OsString>) -> ColorChoice {
     use clap::ValueEnum as _;
 

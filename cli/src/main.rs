@@ -1,4 +1,4 @@
-//! The command `polyflake`.
+//! The `polyflake` command.
 
 use std::process::ExitCode;
 

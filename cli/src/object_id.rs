@@ -1,13 +1,14 @@
-//! `ObjectId`s of `MongoDB`: seconds, five random bytes of this process, and a count. `MongoDB`'s crate implements a whole
-//! format; this needs only twelve bytes of it.
+//! `MongoDB`'s `ObjectId`s: seconds, five random bytes per process, and a count. `MongoDB`'s crate implements
+//! a whole format, of which only these twelve bytes are needed.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Generates `ObjectId`s, from any thread.
+/// Generates `ObjectId`s on any thread.
 pub(crate) struct ObjectIds {
     process: [u8; 5],
-    /// The seconds and the count of the last one, as one number that only grows: a full count continues in the next second.
+    /// The seconds and the count of the last `ObjectId`, as one number that only grows: a full count carries
+    /// into the next second.
     last: AtomicU64,
 }
 
@@ -20,7 +21,7 @@ impl ObjectIds {
         Ok(Self { process, last: AtomicU64::new(getrandom::u64()? & COUNT) })
     }
 
-    /// The next one, at this Unix time.
+    /// Returns the next `ObjectId` at this Unix time.
     pub(crate) fn next(&self, seconds: u64) -> [u8; 12] {
         let step = |last: u64| {
             let next = last + 1;
@@ -33,7 +34,7 @@ impl ObjectIds {
     }
 }
 
-/// As text.
+/// An `ObjectId` as text.
 pub(crate) fn text(id: [u8; 12]) -> String {
     let mut text = String::with_capacity(24);
     for byte in id {

@@ -1,4 +1,4 @@
-//! Standard output: a lot of it fast, or a little in colour.
+//! Standard output: large amounts quickly, or small amounts in colour.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write};
@@ -7,10 +7,10 @@ use polyflake::is_hidden;
 
 use crate::failure::Failure;
 
-/// A pipe on Linux holds this much: larger blocks would only wait.
+/// A pipe on Linux holds this much, so larger blocks would only wait.
 pub(crate) const BLOCK: usize = 64 * 1024;
 
-/// Lines for a pipe, collected and written in blocks. To a terminal, each line is written at once.
+/// Collects lines for a pipe and writes them in blocks. On a terminal, each line is written at once.
 #[derive(Debug)]
 pub(crate) struct Lines {
     block: Vec<u8>,
@@ -30,7 +30,7 @@ impl Lines {
         &mut self.block
     }
 
-    /// A line was added.
+    /// Call this after adding a line.
     #[inline]
     pub(crate) fn done(&mut self) -> Result<(), Failure> {
         if self.block.len() >= self.full { self.flush() } else { Ok(()) }
@@ -45,7 +45,7 @@ impl Lines {
     }
 }
 
-/// Prints a text, with its colours if they are wanted.
+/// Prints a string, with its colours if they are wanted.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut to = anstream::stdout().lock();
     to.write_all(text.as_bytes()).and_then(|()| to.flush()).map_err(|error| failure(&error))
@@ -59,7 +59,7 @@ pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     to.write_all(text.as_bytes()).and_then(|()| to.flush()).map_err(|error| failure(&error))
 }
 
-/// One line of JSON. It also escapes characters that JSON allows but a terminal acts on.
+/// One line of JSON. It also escapes characters that JSON allows but a terminal would interpret.
 pub(crate) fn as_json(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for character in json.chars() {
@@ -74,7 +74,7 @@ pub(crate) fn as_json(json: &str) -> String {
     text
 }
 
-/// Why standard output accepts no more.
+/// Turns an error on standard output into a failure.
 pub(crate) fn failure(error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::BrokenPipe {
         Failure::Closed

@@ -6,7 +6,7 @@ use polyflake::Decoded;
 
 use crate::when::{Times, Zone};
 
-/// Appends lines to a text, fast for IDs that follow each other.
+/// Appends lines to a buffer, quickly if consecutive IDs are close in time.
 #[derive(Default)]
 pub(crate) struct Printer {
     number: itoa::Buffer,

@@ -1,4 +1,4 @@
-//! The bits of an ID, field by field.
+//! Draws the bits of an ID, field by field.
 
 use std::fmt::Write as _;
 
@@ -10,9 +10,9 @@ use crate::words;
 
 /// Text that is not part of the answer itself.
 pub(crate) const DIM: Style = Style::new().effects(Effects::DIMMED);
-/// The subject.
+/// The subject of the output.
 pub(crate) const BOLD: Style = Style::new().effects(Effects::BOLD);
-/// Text to notice.
+/// Text that needs attention.
 pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
 
 const NODES: [AnsiColor; 4] = [AnsiColor::Green, AnsiColor::Yellow, AnsiColor::Magenta, AnsiColor::Blue];
@@ -30,7 +30,7 @@ pub(crate) fn fields(layout: &Layout) -> impl Iterator<Item = (&Field, Style)> {
     })
 }
 
-/// The name of a preset's layout; otherwise the layout's text.
+/// The name of the layout's preset, or the layout string if it is not a preset.
 pub(crate) fn name_of(layout: &Layout) -> String {
     let preset = PRESETS.iter().find(|preset| preset.layout == *layout);
     preset.map_or_else(|| layout.to_string(), |preset| preset.name.to_owned())

@@ -1,4 +1,4 @@
-//! Asks before it changes something.
+//! Asks the user before changing something.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 

@@ -1,4 +1,4 @@
-//! Reads IDs from texts.
+//! Reads IDs from strings.
 
 use polyflake::{Error, Format, Number, Shown};
 
@@ -8,7 +8,7 @@ use crate::secret::redacted;
 #[inline]
 pub(crate) fn read_id(text: &str, format: Format) -> Result<u64, Error> {
     if format == Format::Decimal {
-        // The same texts, except those with leading zeros, but faster.
+        // Accepts the same strings, except those with leading zeros, but is faster.
         if let Some(id) = Number::parse(text).to_u64() {
             return Ok(id);
         }
@@ -16,7 +16,7 @@ pub(crate) fn read_id(text: &str, format: Format) -> Result<u64, Error> {
     format.read(text)
 }
 
-/// Removes what a console, a log, JSON or an editor adds around an ID, including a byte order mark.
+/// Removes anything that a console, a log, JSON or an editor adds around an ID, including a byte order mark.
 pub(crate) fn bare(text: &str) -> &str {
     let inner = text.trim_matches(|c: char| c.is_whitespace() || "\"'`,;\u{feff}".contains(c));
     // A JavaScript bigint.
@@ -26,29 +26,29 @@ pub(crate) fn bare(text: &str) -> &str {
     }
 }
 
-/// Whether the text in the first line, which is not an ID, must be a column name. A text with digits may be a mistyped ID, and
-/// `NULL` stands for an ID.
+/// Whether a string in the first line that is not an ID must be a column name. A string with digits may be a
+/// mistyped ID, and `NULL` stands for a missing ID.
 pub(crate) fn can_be_name(text: &str) -> bool {
     !is_none(text) && !text.contains(char::is_numeric)
 }
 
-/// Whether a text stands for a missing ID: an empty text, or a database's `NULL`.
+/// Whether a string stands for a missing ID: the empty string, or a database's `NULL`.
 pub(crate) fn is_none(text: &str) -> bool {
     text.is_empty() || text.eq_ignore_ascii_case("null") || text == "\\N"
 }
 
-/// A text from a store, a file or anyone else, made safe to print. Every text that is not ours goes through here, or through
-/// [`as_json`](crate::output::as_json).
+/// Makes text from a store, a file or another source safe to print. All untrusted text goes through here or
+/// through [`as_json`](crate::output::as_json).
 pub(crate) fn shown(text: &str) -> String {
     Shown(text).to_string()
 }
 
-/// A message made safe to print: it may contain texts from others, and an address with a password.
+/// Makes a message safe to print: it may contain untrusted text, and an address with a password.
 pub(crate) fn told(message: &str) -> String {
     shown(&redacted(message))
 }
 
-/// The part of an arbitrary, possibly long text that a message shows.
+/// The part of an arbitrary, possibly long string that a message shows.
 pub(crate) fn shortened(text: &str) -> String {
     const MAX: usize = 60;
     let text = redacted(text);

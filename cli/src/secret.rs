@@ -1,12 +1,12 @@
-//! Passwords and keys in what people type. A store's address or a key may be anywhere, even in the wrong place, and messages
-//! show the arguments.
+//! Passwords and keys in user input. A store's address or a key may be anywhere, even in the wrong argument, and
+//! messages show the arguments.
 
 use std::path::Path;
 
-/// Replaces a secret.
+/// Takes the place of a secret.
 const HIDDEN: &str = "***";
 
-/// Removes users and passwords from addresses in a text (`redis://***@host/0`), and keys of public IDs (`pfk_***`).
+/// Hides users and passwords in addresses within a text (`redis://***@host/0`), and keys for public IDs (`pfk_***`).
 pub(crate) fn redacted(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     let mut rest = text;
@@ -33,7 +33,7 @@ fn without_keys(text: &str) -> String {
     safe
 }
 
-/// What to say about a file with a secret that other users can read.
+/// Returns a warning if other users can read a file with a secret.
 #[cfg(unix)]
 pub(crate) fn warning_of_open(path: &Path) -> Option<String> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -51,7 +51,7 @@ pub(crate) fn warning_of_open(_: &Path) -> Option<String> {
 
 /// The text after `//`, up to the next space.
 fn without_user(word: &str) -> String {
-    // A password may contain an @ too.
+    // A password may also contain an @.
     if let Some((_, host)) = word.rsplit_once('@') {
         return format!("{HIDDEN}@{host}");
     }
@@ -73,7 +73,7 @@ fn is_port(text: &str) -> bool {
     after.is_empty() || after.starts_with([',', ';', ':', ')', '.'])
 }
 
-/// As in `postgres://host/app?password=...`, and in libpq's addresses.
+/// Hides passwords in parameters, as in `postgres://host/app?password=...` and in libpq's addresses.
 fn without_password_parameters(text: &str) -> String {
     const NAME: &str = "password=";
     let mut safe = String::with_capacity(text.len());

@@ -1,4 +1,4 @@
-//! `polyflake serve`: a server that gives IDs over HTTP and RESP.
+//! `polyflake serve`: a server that issues IDs over HTTP and RESP.
 //!
 //! A request's path: `listen` → `http` or `resp` → `service` → a [`Generator`]. To add your own generator, add it to a
 //! [`Registry`] and call [`main_with`](crate::main_with).
@@ -40,23 +40,24 @@ pub(crate) use config::Serve;
 pub use error::Error;
 pub use generators::{Generator, Ids, Later, Made, Options, Registry, TextId};
 
-/// How long running requests may take once the server ends.
+/// How long running requests may take once the server is shutting down.
 const DRAIN: Duration = Duration::from_secs(10);
-/// How long giving leases back may take.
+/// How long the server may take to give leases back.
 const GIVE_BACK: Duration = Duration::from_secs(15);
 
-/// How long it takes to open a generator if its store answers.
+/// How long opening a generator takes if its store answers.
 const JUST_NOW: Duration = Duration::from_secs(2);
 
-/// How many clients of --admin may be connected at a time, and how long each may be silent.
+/// How many clients of --admin may be connected at a time, and how long each may stay silent.
 const ADMINS: usize = 16;
 const ADMIN_IDLE: Duration = Duration::from_secs(10);
-/// The most files a generator opens: SQLite uses three, and a connection may exist twice while it is replaced.
+/// The most files that a generator opens: an SQLite connection uses three, and there may be two connections while
+/// one is being replaced.
 const FILES_OF_GENERATOR: usize = 6;
 /// The standard streams, listeners, certificates, and the runtime's own files.
 const OTHER_FILES: usize = 24;
 
-/// Serves until a signal ends it.
+/// Serves until a signal stops the server.
 pub(crate) fn run(config: Config) -> Result<(), Failure> {
     logs::begin(config.log);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -64,7 +65,7 @@ pub(crate) fn run(config: Config) -> Result<(), Failure> {
         .build()
         .map_err(|error| Failure::io("threads", &error))?;
     let done = runtime.block_on(serve(config));
-    // Calls that still wait for a store must not keep the process alive.
+    // Calls that are still waiting for a store must not keep the process alive.
     runtime.shutdown_background();
     done
 }
@@ -85,7 +86,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     let idle = Duration::from_secs(limits.idle_s);
     let is_open = !service.token.is_wanted();
     let door = Door { tls, places: Arc::clone(&places), idle, is_open, ending };
-    // Before leasing a node, since another program may use one of the addresses.
+    // Done before leasing a node, because another program may be using one of the addresses.
     let accepting = accept_all(&config, &door, &service)?;
     let used = {
         let (service, places) = (Arc::clone(&service), Arc::clone(&places));
@@ -100,7 +101,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     let asked = signals.end(|| secrets.reload()).await;
     service.end();
     if asked == Asked::End && limits.lame_duck_s > 0 {
-        // This tells load balancers that it is not ready, so they send no more requests.
+        // This tells load balancers that the server is not ready, so that they send no more requests.
         tracing::info!(seconds = limits.lame_duck_s, "lame duck");
         let lame_duck = Duration::from_secs(limits.lame_duck_s);
         let _ = timeout(lame_duck, signals.end(|| secrets.reload())).await;
@@ -114,12 +115,12 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Listens on all addresses, and accepts connections until the server ends.
+/// Listens on all addresses, and accepts connections until the server shuts down.
 fn accept_all(config: &Config, door: &Door, service: &Arc<Service>) -> Result<JoinSet<()>, Failure> {
     let [of_admin, of_http, of_resp] =
         [("--admin", &config.admin), ("--http", &config.http), ("--resp", &config.resp)]
             .map(|(flag, addresses)| listeners(flag, addresses, door));
-    // It always answers: if it is full, the oldest client that does not leave goes.
+    // This listener always answers: if it is full, the oldest client still connected is dropped.
     let (tls, places, idle) = (None, Places::new(ADMINS, usize::MAX), door.idle.min(ADMIN_IDLE));
     let admin = Door { tls, places, idle, is_open: false, ..door.clone() };
     let mut accepting = JoinSet::new();
@@ -135,7 +136,7 @@ fn accept_all(config: &Config, door: &Door, service: &Arc<Service>) -> Result<Jo
     Ok(accepting)
 }
 
-/// Opens the generators. Returns false if a signal ended the server before they were open.
+/// Opens the generators. Returns false if a signal stopped the server before they were open.
 async fn open(
     generators: Vec<Opening>,
     service: &Service,
@@ -151,8 +152,8 @@ async fn open(
         }
         _ = signals.end(|| secrets.reload()) => {
             let _ = timeout(GIVE_BACK, tokio::task::spawn_blocking(move || begun.give_back())).await;
-            // Give back a generator that has just been opened, too. One that still waits for its store has nothing to give
-            // back.
+            // A generator that has just been opened also gives back what it holds. One that is still waiting for its
+            // store holds nothing.
             let _ = timeout(JUST_NOW, opening).await;
             return Ok(false);
         }
@@ -189,7 +190,7 @@ fn listeners(flag: &str, addresses: &[SocketAddr], door: &Door) -> Result<Vec<Tc
     addresses.iter().map(open).collect()
 }
 
-/// How many connections fit into the number of files that the system lets the server open.
+/// How many connections fit within the number of files that the system lets the server open.
 fn connections(wanted: usize, files: Option<u64>, generators: usize) -> Result<usize, Failure> {
     let Some(files) = files else { return Ok(wanted) };
     let reserve = OTHER_FILES + ADMINS + FILES_OF_GENERATOR * generators;

@@ -1,4 +1,4 @@
-//! Reads many IDs: from lines, a CSV column, or a key of JSON lines. Memory is bounded, whatever the input.
+//! Reads many IDs: from lines, a CSV column, or a key of JSON lines. Memory use is bounded for any input.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -11,35 +11,35 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use crate::failure::Failure;
 use crate::reading::{bare, shortened};
 
-/// Takes a source's texts, one after the other.
+/// Receives a source's strings, one after the other.
 pub(crate) trait Sink {
-    /// A text in the place of an ID, and its position: `line 7`.
+    /// Takes a string that should be an ID, and its position: `line 7`.
     fn write(&mut self, text: &str, place: &str, number: u64) -> Result<(), Failure>;
 
-    /// The same for a CSV row, with the row and the column's index.
+    /// Does the same for a CSV row, given the row and the column's index.
     fn write_row(&mut self, text: &str, line: u64, _: &csv::ByteRecord, _: usize) -> Result<(), Failure> {
         self.write(text, "line", line)
     }
 
-    /// The first CSV row, if it has names.
+    /// Takes the first CSV row, if it contains names.
     fn write_names(&mut self, _: &csv::ByteRecord) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// A value that cannot be an ID, and why.
+    /// Takes a value that cannot be an ID, and the reason.
     fn refuse(&mut self, place: &str, number: u64, why: &str);
 
     /// Whether the text in the first row can only be a column's name.
     fn is_name(&self, text: &str) -> bool;
 
-    /// Why a text is not an ID.
+    /// Says why a string is not an ID.
     fn complaint(&self, text: &str) -> Option<String>;
 
     /// Writes the output so far.
     fn flush(&mut self) -> Result<(), Failure>;
 }
 
-/// The longest line or row. An ID has at most 36 characters; JSON and CSV have much more around it.
+/// The longest line or row. An ID has at most 36 characters; JSON lines and CSV rows contain much more.
 const LONGEST: u64 = 16 * 1024 * 1024;
 /// A file of at least this size gets a progress bar.
 const LONG_FILE: u64 = 32 * 1024 * 1024;
@@ -68,7 +68,7 @@ impl Source {
         Ok(Self { from: Box::new(Unmarked::new(bar.wrap_read(from))), name, bar })
     }
 
-    /// One ID per line. Empty lines are skipped.
+    /// Reads one ID per line. Empty lines are skipped.
     pub(crate) fn lines(self, writer: &mut impl Sink) -> Result<(), Failure> {
         self.each_line(writer, |writer, number, line| {
             if let Ok(text) = std::str::from_utf8(line) {
@@ -79,7 +79,7 @@ impl Source {
         })
     }
 
-    /// A key of one JSON object per line.
+    /// Reads a key from one JSON object per line.
     pub(crate) fn json(self, key: &str, writer: &mut impl Sink) -> Result<(), Failure> {
         let path: Vec<&str> = key.split('.').collect();
         self.each_line(writer, |writer, number, line| {
@@ -101,7 +101,7 @@ impl Source {
         })
     }
 
-    /// A CSV column. The first line is skipped only if it has names, so no row is lost.
+    /// Reads a CSV column. The first line is skipped only if it has names, so no row is lost.
     pub(crate) fn csv(
         self,
         column: &str,
@@ -164,7 +164,7 @@ impl Source {
         Ok(())
     }
 
-    /// Calls `take` with the number of each line that is not empty, and its bytes.
+    /// Calls `take` with the number and the bytes of each line that is not empty.
     fn each_line<S: Sink>(
         self,
         writer: &mut S,
@@ -227,7 +227,7 @@ fn length_of_stdin() -> Option<u64> {
     None
 }
 
-/// For a long file whose lines do not go to the screen; otherwise hidden.
+/// A progress bar for a long file whose lines do not go to the screen; otherwise hidden.
 fn bar(length: Option<u64>) -> ProgressBar {
     let is_shown = io::stderr().is_terminal() && !io::stdout().is_terminal();
     let Some(length) = length.filter(|&length| is_shown && length >= LONG_FILE) else {
@@ -241,7 +241,8 @@ fn bar(length: Option<u64>) -> ProgressBar {
     }
 }
 
-/// The column for a number from 1. For a name there is none yet, since only the first line shows it.
+/// The index of a column given by its number from 1. The index of a column given by name is not known until
+/// the first line has been read.
 fn index_of(column: &str, may_have_names: bool) -> Result<Option<usize>, Failure> {
     let is_number = !column.is_empty() && column.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number && may_have_names {
@@ -255,7 +256,7 @@ fn index_of(column: &str, may_have_names: bool) -> Result<Option<usize>, Failure
     })
 }
 
-/// The column with that name.
+/// The index of the column with this name.
 fn named(column: &str, names: &csv::ByteRecord) -> Result<usize, Failure> {
     let is_it = |name: &[u8]| name.strip_prefix(MARK).unwrap_or(name).trim_ascii() == column.as_bytes();
     names.iter().position(is_it).ok_or_else(|| {
@@ -268,7 +269,7 @@ fn named(column: &str, names: &csv::ByteRecord) -> Result<usize, Failure> {
     })
 }
 
-/// The first line of a column that has a number: its name, or its first ID.
+/// Takes the first line of a column given by number: its name, or its first ID.
 fn first(
     text: &str,
     line: u64,
@@ -288,8 +289,8 @@ fn first(
     }
 }
 
-/// Appends our own row after the last one. If it does not come out again, an open quote has swallowed it, and possibly many
-/// rows before.
+/// Appends our own row after the last one. If it is not read back, an open quote has swallowed it, and
+/// possibly many rows before it.
 struct End {
     text: Vec<u8>,
 }
@@ -305,7 +306,7 @@ impl End {
     }
 }
 
-/// The text after the mark that Windows editors put before UTF-8.
+/// Skips the mark that Windows editors put before UTF-8.
 struct Unmarked<R> {
     from: R,
     first: Vec<u8>,
@@ -317,7 +318,7 @@ impl<R: Read> Unmarked<R> {
         Self { from, first: Vec::new(), is_begun: false }
     }
 
-    /// Reads only as much as the answer needs, since more may take long to arrive.
+    /// Reads only as much as the answer needs, since more may take a long time to arrive.
     fn begin(&mut self) -> io::Result<()> {
         while matches!(*self.first, [] | [_] | [0xef, 0xbb]) {
             let mut byte = [0];
@@ -354,7 +355,7 @@ impl<R: Read> Read for Unmarked<R> {
     }
 }
 
-/// Fails if one row takes up everything that is allowed.
+/// Fails if one row takes up the whole limit.
 struct Limited {
     from: Box<dyn Read>,
     left: u64,
@@ -371,7 +372,7 @@ impl Read for Limited {
     }
 }
 
-/// Finds the value at a path of keys, and keeps nothing else: a text as it is, a number as its digits.
+/// Finds the value at a path of keys, and keeps nothing else. A string is kept unchanged, and a number as its digits.
 struct Key<'a>(&'a [&'a str]);
 
 impl<'de> DeserializeSeed<'de> for Key<'_> {
@@ -403,7 +404,7 @@ impl<'de> Visitor<'de> for Key<'_> {
     }
 }
 
-/// Whether a key is the wanted one.
+/// Returns true if a key is the one being searched for.
 struct Name<'a>(&'a str);
 
 impl<'de> DeserializeSeed<'de> for Name<'_> {

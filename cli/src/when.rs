@@ -1,4 +1,4 @@
-//! Times as people write them, and as the command prints them.
+//! Times, as people write them and as the command prints them.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 
 const DAY_S: i64 = 86_400;
 
-/// The present time, in Unix ms.
+/// The current time, in Unix ms.
 pub(crate) fn now_ms() -> u64 {
     u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0)
 }
@@ -51,7 +51,7 @@ impl Zone {
         Times::new(self.clone()).push(unix_ms, &mut text).then(|| String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// The same for people, who get the ms if there is no such text.
+    /// Like [`text`](Self::text), but for display: falls back to the Unix ms.
     pub(crate) fn shown(&self, unix_ms: u64) -> String {
         self.text(unix_ms).unwrap_or_else(|| format!("Unix ms {unix_ms}"))
     }
@@ -62,8 +62,8 @@ pub(crate) fn utc(unix_ms: u64) -> Option<String> {
     Zone::UTC.text(unix_ms)
 }
 
-/// Prints many times fast: those in the same second share all but the ms, those on the same day share their date, and those
-/// between two clock changes share their offset.
+/// Prints many times quickly: those in the same second share everything but the ms, those on the same day
+/// share their date, and those between two clock changes share their offset.
 pub(crate) struct Times {
     zone: Zone,
     /// The Unix seconds that have this offset.
@@ -98,7 +98,7 @@ impl Times {
         }
     }
 
-    /// Appends [`Zone::text`] to a text. If there is none, it appends nothing and returns `false`.
+    /// Appends [`Zone::text`] to a buffer. If there is none, it appends nothing and returns `false`.
     #[inline]
     pub(crate) fn push(&mut self, unix_ms: u64, to: &mut Vec<u8>) -> bool {
         let (second, ms) = (unix_ms / 1000, unix_ms % 1000);
@@ -155,7 +155,7 @@ fn digit(of: u64) -> u8 {
     b'0' + u8::try_from(of % 10).unwrap_or(0)
 }
 
-/// The end of a day that the day's name stands for.
+/// Whether the name of a day stands for its start or its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     First,
@@ -297,7 +297,7 @@ mod tests {
         ];
         for zone in zones {
             let mut times = Times::new(zone.clone());
-            // Forwards and backwards over each clock change.
+            // Step forwards and backwards over each clock change.
             for step in 0_u64..6000 {
                 let hours = if step < 5000 { step * 7 } else { (6000 - step) * 31 };
                 let ms = 1_600_000_000_000 + hours * 1_800_000 - step % 2;

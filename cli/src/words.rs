@@ -1,4 +1,4 @@
-//! Numbers and durations in a form that people can read.
+//! Numbers and durations in human-readable form.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Numbers of a counter, from the store that is named: `counter STORE [NAME] [N]`.
+//! Prints numbers from a counter in the given store: `counter STORE [NAME] [N]`.
 
 use polyflake_coordination::Counter;
 

@@ -1,7 +1,8 @@
-//! How long a process waits for its first ID: `cargo run --release -p polyflake-coordination --example first_id`.
+//! Measures how long a process waits for its first ID. Run it with
+//! `cargo run --release -p polyflake-coordination --example first_id`.
 //!
-//! It starts real servers and prints the medians, of new processes, for a store that is new and one that has the space. With
-//! the address of a store it prints only its own time, in microseconds.
+//! Starts real servers and prints the medians over several new processes, both for a new store and for one that already
+//! has the space. Given a store's address, prints only the time that this process waited, in microseconds.
 
 use std::error::Error;
 use std::fs;
@@ -21,7 +22,7 @@ const RUNS: usize = 15;
 struct Store {
     name: &'static str,
     url: String,
-    /// Makes it new.
+    /// Empties the store, so that it is as good as new.
     clear: Box<dyn Fn()>,
     new: Vec<Duration>,
     known: Vec<Duration>,
@@ -39,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = folder();
     let file = folder.path().join("leases.db");
     let redis = Redis::new();
-    // The tests' own does not wait for the disk, nor does their ZooKeeper.
+    // The tests' own PostgreSQL does not wait for the disk, and neither does their ZooKeeper.
     let postgres = Postgres::with(&["-c", "fsync=on"]);
     let maria = MariaDb::new();
     let etcd = Etcd::new();
@@ -91,9 +92,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Of a new process.
+/// Measures how long a new process waits for its first ID.
 fn first_id(url: &str) -> Result<Duration, Box<dyn Error>> {
-    // The address vouches that a new Redis is one, so that nobody waits.
+    // The address vouches that a new Redis really is new, so that the process does not have to wait.
     let output = Command::new(std::env::current_exe()?).arg(format!("{url}?init=always")).output()?;
     let errors = String::from_utf8_lossy(&output.stderr);
     let text = std::str::from_utf8(&output.stdout)?.trim();
@@ -101,7 +102,7 @@ fn first_id(url: &str) -> Result<Duration, Box<dyn Error>> {
     Ok(Duration::from_micros(micros))
 }
 
-/// In milliseconds, with the least and the greatest.
+/// Returns the median in milliseconds, with the minimum and the maximum.
 fn median(times: &mut [Duration]) -> String {
     times.sort_unstable();
     let ms = |at: usize| times.get(at).map_or(0.0, |time| time.as_secs_f64() * 1000.0);

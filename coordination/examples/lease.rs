@@ -1,4 +1,4 @@
-//! A node by lease: `cargo run -p polyflake-coordination --example lease redis://127.0.0.1/0`.
+//! Leases a node: `cargo run -p polyflake-coordination --example lease redis://127.0.0.1/0`.
 
 use polyflake::Snowflake;
 

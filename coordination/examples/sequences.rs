@@ -1,4 +1,4 @@
-//! A count for each of many keys.
+//! Keeps a separate count for each key.
 //!
 //! `cargo run -p polyflake-coordination --example sequences -- sqlite:///tmp/numbers.db alice bob alice`
 

@@ -1,8 +1,8 @@
-//! A real server for the tests of the bindings: `store_server redis` (or `postgres`, `mariadb`, `etcd`,
-//! `zookeeper`).
+//! A real server for the bindings' tests: `store_server redis` (or `postgres`, `mariadb`, `etcd`, `zookeeper`).
 //!
-//! It prints the address as one line. A line `kill` on standard input ends the server as a crash would, `start` starts it
-//! again on the same port and data; each is answered by the same word. The server ends with standard input.
+//! Prints the server's address on one line. The line `kill` on standard input stops the server as a crash would, and
+//! `start` starts it again on the same port with the same data. Each command is echoed when it is done. The server
+//! stops when standard input is closed.
 
 use std::io::{self, BufRead};
 
@@ -13,7 +13,7 @@ use polyflake_test_support::servers::postgres::Postgres;
 use polyflake_test_support::servers::redis::Redis;
 use polyflake_test_support::servers::zookeeper::Zookeeper;
 
-/// That of the servers' own users, so that a test can look for it in any address.
+/// The same as the password of the servers' own users, so that a test can look for it in any address.
 const PASSWORD: &str = "secret-of-polyflake";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some("zookeeper") => {
             let mut zookeeper = Zookeeper::new();
             let address = format!("zookeeper://leases:{PASSWORD}@127.0.0.1:{}/leases", zookeeper.port());
-            // Nobody else has a right there.
+            // No other user has any rights there.
             let user = format!("addauth digest leases:{PASSWORD}");
             zookeeper.cli(&["create /leases", &user, "setAcl /leases auth::cdrwa"]);
             serve(&mut zookeeper.server, &address)?;
@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Does what standard input says, to its end.
+/// Carries out the commands from standard input until it is closed.
 fn serve(server: &mut Server, address: &str) -> io::Result<()> {
     println!("{address}");
     for line in io::stdin().lock().lines() {

@@ -1,4 +1,4 @@
-//! An operator's view of a store. It lists a namespace's records, and makes the changes that the operator
+//! An operator's view of a store. It lists a namespace's records, and makes the changes the operator
 //! requests.
 //!
 //! These calls do not use the keeper. Each call sends its requests to the store from the calling thread, and
@@ -23,8 +23,8 @@ use crate::store::{
 use crate::stores;
 use crate::url::Address;
 
-/// The number of times that a change is tried while other processes change the same record, and the number of
-/// times that a store is queried if it does not respond.
+/// How many times to try a change while other processes keep changing the same record, and how many times to
+/// query a store that does not respond.
 const TRIES: u32 = 8;
 const TRIES_UNREACHABLE: u32 = 2;
 
@@ -45,16 +45,16 @@ pub struct Admin {
     runtime: Runtime,
 }
 
-/// The reason why a change was not made.
+/// Why a change was not made.
 enum Refusal {
     Store(StoreError),
     /// A record of the space cannot be read.
     Unreadable(String),
-    /// Other processes changed the record at each attempt.
+    /// Other processes changed the record during every attempt.
     Contended,
     /// The counter does not exist.
     NotThere,
-    /// The change would do harm at present, or would have no effect.
+    /// The change would currently do harm, or would have no effect.
     No(String),
 }
 
@@ -91,7 +91,7 @@ impl From<lease::Refusal> for Refusal {
 }
 
 impl Admin {
-    /// Opens a store for an operator. Sends nothing to the store before the first call.
+    /// Opens a store for an operator. Sends nothing to the store until the first call.
     ///
     /// # Errors
     ///
@@ -141,13 +141,13 @@ impl Admin {
         })
     }
 
-    /// Declares that no process has leased a node with this layout, or owned these sequences, before. New
-    /// leases then do not wait for earlier ones. Returns true if this changed the store. Pass 0 as
+    /// Declares that no process has ever leased a node with this layout, or owned these sequences. New leases
+    /// then do not have to wait for earlier ones. Returns true if this changed the store. Pass 0 as
     /// `max_ahead_ms` for sequences.
     ///
     /// # Errors
     ///
-    /// Returns `lease_unavailable` if nodes were leased, or if the store cannot be reached.
+    /// Returns `lease_unavailable` if any nodes have been leased, or if the store cannot be reached.
     pub fn init<'a>(&mut self, of: impl Into<Target<'a>>, max_ahead_ms: u32) -> Result<bool, Error> {
         let (space, group) = of.into().place(&self.address.namespace);
         let (lead_ms, difference_ms) = (self.lead_ms(max_ahead_ms), self.address.clock_difference_ms);
@@ -181,11 +181,11 @@ impl Admin {
         })
     }
 
-    /// Writes a new fence, for use after a restore. Leases that are acquired from now on start at the fence,
-    /// after all ticks in which an earlier holder may have issued IDs. Until the fence has passed, only
-    /// processes that already have a node can issue IDs. Returns the fence's time in Unix ms. If the address
-    /// has a larger TTL or `clock_difference` than the space, all holders use the larger value from then on.
-    /// Pass 0 as `max_ahead_ms` for sequences.
+    /// Writes a new fence, for use after a restore. Leases acquired from now on start at the fence, after all
+    /// ticks in which an earlier holder may have issued IDs. Until the fence has passed, only processes that
+    /// already have a node can issue IDs. Returns the fence's time in Unix ms. If the address has a larger
+    /// TTL or `clock_difference` than the space, all holders use the larger value from then on. Pass 0 as
+    /// `max_ahead_ms` for sequences.
     ///
     /// # Errors
     ///
@@ -223,10 +223,10 @@ impl Admin {
         })
     }
 
-    /// Takes a node from its holder, and sets the node's bound to the store's present time plus the lead. Use
-    /// this if a wrong clock has moved the bound too far ahead. Fails unless the node's lease has expired or
-    /// `is_forced` is true, because the holder may issue IDs up to its bound. Returns the time from which the
-    /// node can be used, in Unix ms.
+    /// Takes a node away from its holder, and sets the node's bound to the store's current time plus the
+    /// lead. Use this if a wrong clock has moved the bound too far ahead. Fails unless the node's lease has
+    /// expired or `is_forced` is true, because the holder may still issue IDs up to its bound. Returns the
+    /// time from which the node can be used, in Unix ms.
     ///
     /// # Errors
     ///
@@ -315,15 +315,15 @@ impl Admin {
         self.ask(ErrorCode::CounterUnavailable, &async |store| counter_of(store, &counter).await)
     }
 
-    /// Moves the counter above `number`, so that processes fetch only higher numbers. If the counter is gone,
-    /// creates it again above `number`. Processes still issue the numbers they have already fetched, so pass
-    /// a number above those. Returns true if the counter was lower, or if the store had lost writes.
+    /// Moves the counter above `number`, so that processes fetch only higher numbers. If the counter does
+    /// not exist, creates it above `number`. Processes still issue the numbers they have already fetched, so
+    /// pass a number above those. Returns true if the counter was lower, or if the store had lost writes.
     ///
     /// # Errors
     ///
     /// Returns `counter_unavailable` if the store cannot be reached, if it is only one of the counter's
-    /// stores, or if another system's table has no such row. Returns `invalid_option` if the number is not in
-    /// 1 to 2^63-1.
+    /// stores, or if another system's table has no such row. Returns `invalid_option` if the number is not
+    /// between 1 and 2^63-1.
     pub fn raise(&mut self, name: &str, number: impl Into<Number>) -> Result<bool, Error> {
         let number = number.into().in_range("number", 1, LAST_NUMBER)?;
         let counter = self.counter_name(name)?;
@@ -343,8 +343,8 @@ impl Admin {
         })
     }
 
-    /// Deletes a counter. If a process opens the counter again, it begins at its start, and numbers repeat.
-    /// Returns true if the counter existed.
+    /// Deletes a counter. If a process opens the counter again, it starts over from its start number, and
+    /// numbers repeat. Returns true if the counter existed.
     ///
     /// # Errors
     ///
@@ -442,7 +442,7 @@ fn group_of(counter: &CounterName) -> Group {
 }
 
 /// Changes a counter. Returns true if this call wrote a record. `is_unsure` means that an earlier call wrote
-/// something and failed. In that case, this call writes a record again even if it already has the wanted
+/// something and failed. In that case, this call writes a record again even if it already has the desired
 /// contents.
 async fn change(
     store: &mut dyn records::Store,
@@ -465,7 +465,7 @@ async fn change(
     }
 }
 
-/// Raises a row. Returns true if its number was lower.
+/// Raises a row's number. Returns true if it was lower.
 async fn raise_row(store: &mut dyn Rows, counter: &CounterName, number: u64) -> Result<bool, Refusal> {
     for _ in 0..TRIES {
         let Some(found) = store.counter(counter).await? else {

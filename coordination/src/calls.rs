@@ -1,5 +1,5 @@
-//! Runs waiting calls on one shared thread, for bindings whose languages await them. A waiting call then
-//! blocks neither the caller's thread nor a thread that exists only for this call.
+//! Runs waiting calls on one shared thread, for bindings to languages that await calls. A waiting call then
+//! blocks neither the caller's thread nor a thread created just for it.
 
 use core::pin::pin;
 use core::time::Duration;
@@ -11,12 +11,12 @@ use tokio::time::timeout;
 use crate::keeper::{Call, Keeper, start_thread};
 use crate::watched::lock;
 
-/// The interval at which a call checks whether anything still waits for it.
+/// The interval at which a call checks whether anything is still waiting for it.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Runs a call on the thread for waiting calls, then passes the result to `done`. The result is `None` if the
-/// call panics, or if `is_gone` returns true because nothing waits for the call any more. A slow `done`
-/// delays other calls, but does not delay leases.
+/// call panics, or if `is_gone` returns true because nothing is waiting for the call any more. A slow `done`
+/// delays other calls, but not leases.
 ///
 /// # Errors
 ///
@@ -40,7 +40,7 @@ pub fn spawn<T: Send + 'static>(
     let call: Call = Box::pin(async { done(tokio::spawn(call).await.ok().flatten()) });
     let mut calls = lock(&Keeper::of_this_process().calls);
     let call = match &*calls {
-        // The thread runs until the process ends, unless `done` panics.
+        // The thread runs until the process exits, unless `done` panics.
         Some(sender) => match sender.send(call) {
             Ok(()) => return Ok(()),
             Err(unsent) => unsent.0,

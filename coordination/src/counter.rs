@@ -1,6 +1,6 @@
-//! Counters: numbers from 1 up, which processes get from a store in segments.
+//! Counters: numbers from 1 up, which processes fetch from a store in segments.
 //!
-//! The path of a number: [`Counter::next_id`] → the fetched segments ([`segments`]) → the number. If the
+//! How a number is issued: [`Counter::next_id`] → the fetched segments ([`segments`]) → the number. If the
 //! fetched segments are used up, the call waits for the keeper ([`crate::keeper`]), which asks the store for
 //! another segment. [`step`] chooses the size of that segment.
 
@@ -26,7 +26,7 @@ use options::invalid;
 use segments::Run;
 use shared::{Answer, Counts, Pending, Shared, Source, What, unavailable};
 
-/// A counter that issues each number once: 1, 2, 3 and so on. Use the numbers to number orders, or as a
+/// A counter that issues each number once: 1, 2, 3 and so on. Use it to number orders, or to generate a
 /// table's keys. The counter fetches numbers from a store in segments, so most calls need no round trip.
 ///
 /// ```no_run
@@ -40,10 +40,11 @@ use shared::{Answer, Counts, Pending, Shared, Source, What, unavailable};
 ///
 /// - No number is issued twice, by any process, as long as the store does not lose a write it has
 ///   acknowledged.
-/// - With one store, each number is greater than every number that this process got before the call began.
-/// - A process that ends without [`close`](Self::close) leaves a gap. It loses the numbers that it had
-///   fetched but not issued, which are at most two segments of one [step](CounterOptions::step) each. It also
-///   loses the numbers for its calls in progress.
+/// - With one store, each number is greater than every number this process had received before the call
+///   began.
+/// - A process that exits without [`close`](Self::close) leaves a gap. It loses the numbers it had fetched
+///   but not issued, which are at most two segments of one [step](CounterOptions::step) each, and the numbers
+///   for any calls in progress.
 ///
 /// All Counters in a process with the same store and name share the numbers they have fetched. After a fork,
 /// the child fetches its own numbers.
@@ -55,21 +56,21 @@ pub struct Counter {
     of_child: AtomicPtr<Counter>,
 }
 
-/// Statistics for monitoring, returned by [`Counter::stats`]. They cover all Counters with this name, since
-/// this process opened the first of them.
+/// Statistics for monitoring, returned by [`Counter::stats`]. They cover all of this process's Counters with
+/// this name, from the time the first was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct CounterStats {
-    /// The count of fetched numbers that have not been issued yet.
+    /// How many fetched numbers have not been issued yet.
     pub in_hand: u64,
     /// The size of the next segment.
     pub step: u64,
-    /// The count of times that the store returned numbers.
+    /// How many times the store has returned numbers.
     pub segments: u64,
-    /// The count of numbers skipped to keep blocks consecutive and to keep numbers increasing. If threads
-    /// were held up, the true count may be lower.
+    /// How many numbers were skipped to keep blocks consecutive and to keep numbers increasing. If threads
+    /// were delayed, the true count may be lower.
     pub skipped: u64,
-    /// The count of calls that found no fetched number, and waited or gave up.
+    /// How many calls found no fetched numbers, and waited or gave up.
     pub waits: u64,
 }
 
@@ -87,9 +88,9 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// - `counter_unavailable` if no fetched number is left and the store returns none within `max_wait_ms`.
-    ///   The call fails at once if waiting does not help: the store refuses, somebody removed the counter, or
-    ///   the counter has reached 2^63-1.
+    /// - `counter_unavailable` if no fetched numbers are left and the store returns none within
+    ///   `max_wait_ms`. The call fails at once if waiting would not help: the store refuses the request, the
+    ///   counter has been removed, or it has reached 2^63-1.
     /// - `closed` after [`close`](Self::close).
     #[inline]
     pub fn next_id(&self) -> Result<u64, Error> {
@@ -125,11 +126,11 @@ impl Counter {
         }
     }
 
-    /// Returns the next number if a fetched number is left. Does not wait for the store.
+    /// Returns the next number if any fetched numbers are left. Does not wait for the store.
     ///
     /// # Errors
     ///
-    /// Returns `counter_unavailable` if no fetched number is left. The keeper then asks the store for more.
+    /// Returns `counter_unavailable` if no fetched numbers are left. The keeper then asks the store for more.
     /// With a step of 1, the call always fails this way. Returns `closed` after [`close`](Self::close).
     pub fn try_next_id(&self) -> Result<u64, Error> {
         match self.number_in_hand() {
@@ -143,7 +144,7 @@ impl Counter {
     /// # Errors
     ///
     /// Returns the same errors as [`next_id`](Self::next_id), and `invalid_option` if `n` is out of range. If
-    /// the call fails, the numbers that it had already taken are lost, and are never issued again.
+    /// the call fails, any numbers it had already taken are lost and will never be issued.
     pub fn next_ids(&self, n: impl Into<Number>) -> Result<Vec<u64>, Error> {
         let mut numbers = vec![0; batch_size(n)?];
         self.fill(&mut numbers)?;
@@ -154,8 +155,8 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`next_id`](Self::next_id). If the call fails, the numbers that it had
-    /// already taken are lost, and are never issued again.
+    /// Returns the same errors as [`next_id`](Self::next_id). If the call fails, any numbers it had already
+    /// taken are lost and will never be issued.
     #[inline]
     pub fn fill(&self, numbers: &mut [u64]) -> Result<(), Error> {
         self.fill_with(numbers, &mut ThreadWait::new())
@@ -195,8 +196,8 @@ impl Counter {
     /// # Errors
     ///
     /// Returns the same errors as [`try_next_id`](Self::try_next_id). If the call fails because another
-    /// thread takes numbers at the same time, the numbers that the call had already taken are lost, and are
-    /// never issued again.
+    /// thread takes numbers at the same time, any numbers the call had already taken are lost and will never
+    /// be issued.
     pub fn try_fill(&self, mut numbers: &mut [u64]) -> Result<(), Error> {
         let counter = self.here()?;
         if counter.shared.in_hand() < numbers.len() as u64 {
@@ -210,7 +211,8 @@ impl Counter {
     }
 
     /// Returns the first of `n` consecutive numbers (1 to 16,777,216). The caller may use this number and the
-    /// next `n` - 1 numbers. If fewer than `n` fetched numbers are left, skips them and asks the store.
+    /// next `n` - 1 numbers. If fewer than `n` fetched numbers are left, skips them and asks the store for
+    /// more.
     ///
     /// # Errors
     ///
@@ -296,8 +298,8 @@ impl Counter {
         })
     }
 
-    /// Queries the store for the highest number in the segments that processes have fetched. Returns 0 if no
-    /// process has fetched one.
+    /// Queries the store for the highest number in any segment that a process has fetched. Returns 0 if no
+    /// segment has been fetched yet.
     ///
     /// # Errors
     ///
@@ -337,14 +339,14 @@ impl Counter {
         highest.ok_or_else(|| none().into())
     }
 
-    /// Moves the counter above `number`, so that processes fetch only segments above it. This process drops
-    /// the numbers it has fetched. Other processes still issue theirs. If the counter is already higher, its
-    /// record does not change.
+    /// Moves the counter above `number`, so that all segments fetched from then on are above it. This process
+    /// drops the numbers it has already fetched; other processes still issue theirs. If the counter is
+    /// already higher, its record does not change.
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`peek`](Self::peek), and `invalid_option` if the number is not in 1 to
-    /// 2^63-1.
+    /// Returns the same errors as [`peek`](Self::peek), and `invalid_option` if the number is not between 1
+    /// and 2^63-1.
     pub fn raise(&self, number: impl Into<Number>) -> Result<(), Error> {
         self.raise_with(number, &mut ThreadWait::new())
     }
@@ -374,9 +376,9 @@ impl Counter {
         Ok(())
     }
 
-    /// Deletes the counter from the store. Afterwards, this process's Counters with this name issue no
-    /// numbers. If a process opens the counter again, it begins at its start, and numbers repeat. Returns
-    /// true if the counter existed.
+    /// Deletes the counter from the store. Afterwards, this process's Counters with this name issue no more
+    /// numbers. If a process opens the counter again, it starts over from its start number, and numbers
+    /// repeat. Returns true if the counter existed.
     ///
     /// # Errors
     ///
@@ -409,9 +411,9 @@ impl Counter {
         Ok(answers.iter().any(|answer| matches!(answer, Answer::Done(true))))
     }
 
-    /// Closes the counter. Calls then fail with `closed`, and so do calls that are waiting. The last Counter
-    /// with a name in this process also returns the unused numbers of its last segment to the store, and
-    /// waits for the store to confirm, but no longer than one attempt takes.
+    /// Closes the counter. Later calls fail with `closed`, and so do calls that are already waiting. Closing
+    /// the process's last Counter with a given name also returns the unused numbers of its last segment to
+    /// the store, and waits for the store to confirm, but no longer than one attempt takes.
     pub fn close(&self) {
         if let Some(give_back) = self.close_later() {
             give_back.run();
@@ -433,7 +435,7 @@ impl Counter {
         })
     }
 
-    /// Takes a fetched number. Returns `None` if there is none, if the counter is closed, or in a forked
+    /// Takes a fetched number. Returns `None` if none is left, if the counter is closed, or in a forked
     /// child.
     #[inline]
     fn number_in_hand(&self) -> Option<u64> {
@@ -528,7 +530,7 @@ impl Counter {
         let shared = &self.shared;
         let mut pending: Option<Pending> = None;
         let last_trouble = Mutex::new(None);
-        // If one store refuses, another may still return numbers.
+        // If one store refuses the request, another may still return numbers.
         let is_last_word = |shared: &Shared| {
             !matches!(what, What::Run(_)) || shared.sources.len() == 1 || shared.trouble(true).is_some()
         };
@@ -552,13 +554,14 @@ impl Counter {
         self.wait_until(wait, look, too_late).await
     }
 
-    /// Sends a request to all stores. If the stores hold one Polyflake counter, sends it through any of them.
+    /// Sends a request to all stores. If the stores share one Polyflake counter, sends the request through
+    /// any one of them.
     async fn ask_for_all<W: Waiting>(&self, what: What, wait: &mut W) -> Result<Vec<Answer>, W::Error> {
         let is_one = self.shared.sources.iter().all(|source| source.counter.schema == Schema::Polyflake);
         if is_one { Ok(vec![self.ask(what, wait).await?]) } else { self.ask_all(what, wait).await }
     }
 
-    /// Asks all stores, one after the other, and returns their answers.
+    /// Asks all stores, one after another, and returns their answers.
     async fn ask_all<W: Waiting>(&self, what: What, wait: &mut W) -> Result<Vec<Answer>, W::Error> {
         let mut answers = Vec::new();
         for at in 0..self.shared.sources.len() {
@@ -651,8 +654,8 @@ impl CounterOptions {
     /// # Errors
     ///
     /// - `invalid_option` if an option is invalid, if no store is given, if the number or the order of the
-    ///   stores has changed since the counter was created, or if this process already uses the counter with
-    ///   another start or step.
+    ///   stores has changed since the counter was created, or if this process already uses the counter with a
+    ///   different start or step.
     /// - `counter_unavailable` if the store cannot be reached within `max_wait_ms`, or refuses to return
     ///   numbers.
     pub fn open(&self) -> Result<Counter, Error> {
@@ -682,7 +685,7 @@ impl CounterOptions {
         match counter.wait_for(wait, Shared::opened).await {
             Ok(()) => Ok(counter),
             Err(error) => {
-                // Do not keep the state, since the next attempt may have other options.
+                // Do not keep the state, since the next attempt may use different options.
                 counter.is_closed.store(true, Ordering::Release);
                 counter.shared.left(true);
                 Err(error)
@@ -729,7 +732,7 @@ impl Drop for Counter {
 pub struct CounterGiveBack(Arc<Shared>);
 
 impl CounterGiveBack {
-    /// Waits until the store has the unused numbers, but no longer than one attempt takes.
+    /// Waits until the store has taken back the unused numbers, but no longer than one attempt takes.
     pub fn run(self) {
         let attempts = self.0.sources.iter().map(|source| source.address.attempt());
         self.0.users.wait_until_over(attempts.max().unwrap_or_default() + LOOK_EVERY);
@@ -769,7 +772,7 @@ impl<'a> IntoIterator for &'a Counter {
     }
 }
 
-/// Writes the run into `numbers`, as far as there is room. Returns the rest of the slice.
+/// Writes as much of the run into `numbers` as fits. Returns the rest of the slice.
 #[inline]
 fn write_to(run: Run, numbers: &mut [u64]) -> &mut [u64] {
     let count = usize::try_from(run.count).unwrap_or(usize::MAX).min(numbers.len());

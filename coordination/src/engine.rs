@@ -1,9 +1,9 @@
-//! The crate with the feature `engine`; `no_engine.rs` stands in without it.
+//! The crate as built with the `engine` feature. Without the feature, `no_engine.rs` stands in.
 
 // The error types, from the bottom up. A store's client returns a `Fault`, which becomes a `StoreError`. A
-// protocol, or the task that drives it, returns a `Refusal`. It holds either a `StoreError` or the reason why
-// the protocol grants nothing. The task sends a `Trouble` to the calls that wait for it. A `Trouble` holds
-// the `Error` for the user, and tells whether waiting can help.
+// protocol, or the task that drives it, returns a `Refusal`, which holds either a `StoreError` or the
+// protocol's reason for refusing. The task sends a `Trouble` to the calls that are waiting for it. A
+// `Trouble` holds the `Error` for the user, and says whether waiting can help.
 
 pub(crate) mod admin;
 pub(crate) mod calls;

@@ -1,5 +1,5 @@
-//! Events of leases and counters, for logs. Events go to `tracing` and to the program's listener. If the
-//! program uses neither, warnings go to standard error.
+//! Events concerning leases and counters, for logs. Events go to `tracing` and to the program's listener. If
+//! the program uses neither, warnings go to standard error.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -26,28 +26,27 @@ pub enum Kind {
     Replaced,
     /// The node was released.
     Released,
-    /// The store did not answer. The process issues IDs up to the bound of its lease.
+    /// The store did not answer. The process keeps issuing IDs up to the bound of its lease.
     StoreUnreachable,
-    /// The store answers again.
+    /// The store is answering again.
     StoreReachable,
     /// The local clock differs from the store's clock by more than `clock_difference`.
     ClockDiffers,
     /// The store has replicas that may not have all acknowledged writes. If such a replica takes over, new
     /// leases have to wait.
     AsynchronousReplicas,
-    /// A store returns no numbers for a counter, because the store lost writes or refuses, or because the
-    /// counter has reached its end.
+    /// A store returns no numbers for a counter, because the store lost writes or refuses requests, or
+    /// because the counter has reached its end.
     CounterStopped,
     /// A store lost track of numbers that this process had fetched, so other processes may have fetched them
     /// too. This process dropped the numbers it had not issued yet.
     NumbersMayRepeat,
-    /// The store lost writes of a counter or of sequences. Processes move the counter above the numbers they
-    /// have fetched. The owner of the sequences writes their bounds again.
+    /// The store lost writes to a counter or to sequences. Processes move the counter above the numbers they
+    /// have fetched. The owner of the sequences rewrites their bounds.
     WritesLost,
     /// This space's leases are shorter than the address requests.
     LeadDiffers,
-    /// For a while, no process can lease a node, because all nodes are in use or the store may have lost
-    /// records.
+    /// For now, no process can lease a node, because all nodes are in use or the store may have lost records.
     Waiting,
     /// The address contains `init=always`, which is meant for development and tests.
     InitAlways,
@@ -82,7 +81,7 @@ impl Kind {
     }
 }
 
-/// An event of a lease or a counter.
+/// An event concerning a lease or a counter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Event {
@@ -107,7 +106,7 @@ type Listener = dyn Fn(&Event) + Send + Sync;
 /// The process's listener. The lock is held only briefly, and is released before the listener runs.
 struct Place(Mutex<Option<Listening>>);
 
-/// A listener, and the count of its running calls in this process.
+/// A listener, and the number of calls to it that are running in this process.
 #[derive(Clone)]
 struct Listening {
     listener: Arc<Listener>,
@@ -142,12 +141,12 @@ thread_local! {
 /// calling a listener at the instant of the fork, the child has no listener.
 ///
 /// If a program never calls this function and has no `tracing` subscriber, warnings go to standard error, so
-/// that a user who waits for half a minute can see the reason.
+/// that a user left waiting for half a minute can see the reason.
 pub fn set_listener(listener: Option<Box<Listener>>) {
     replace_listener(listener).wait();
 }
 
-/// Like [`set_listener`], but in two steps, for bindings that hold a lock. They release the lock before the
+/// Like [`set_listener`], but in two steps, so that a binding that holds a lock can release it before the
 /// second step, [`Replaced::wait`].
 #[doc(hidden)]
 pub fn replace_listener(listener: Option<Box<Listener>>) -> Replaced {
@@ -188,8 +187,8 @@ impl Place {
             let listening = parents.and_then(|it| match it.0.try_lock() {
                 Ok(listening) => listening.clone(),
                 Err(TryLockError::Poisoned(listening)) => listening.into_inner().clone(),
-                // The thread that holds the lock does not exist in this child, so it will never release the
-                // lock.
+                // The thread that holds the lock does not exist in this child, so the lock will never be
+                // released.
                 Err(TryLockError::WouldBlock) => None,
             });
             // The running calls are the parent's, so start counting again.
@@ -197,7 +196,7 @@ impl Place {
         })
     }
 
-    /// Begins a call to the present listener, if there is one.
+    /// Begins a call to the current listener, if there is one.
     fn begin(&self) -> Option<Call> {
         let place = lock(&self.0);
         let Listening { listener, calls } = place.as_ref()?.clone();
@@ -215,7 +214,7 @@ struct Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        // Drop the listener before counting down, so that the thread that waits for this call is the last to
+        // Drop the listener before counting down, so that the thread waiting for this call is the last to
         // drop it.
         self.listener = None;
         DEPTH.set(DEPTH.get().saturating_sub(1));
@@ -224,7 +223,7 @@ impl Drop for Call {
     }
 }
 
-/// Sends an event. Escapes its texts first, since a message may contain text that another process wrote to
+/// Sends an event. Escapes its strings first, since a message may contain text that another process wrote to
 /// the store, and that text must not affect a terminal or a log.
 pub(crate) fn tell(event: &Event) {
     let shown = |text: &str| Shown(text).to_string();
@@ -244,7 +243,7 @@ pub(crate) fn tell(event: &Event) {
         }
     };
     // The program provides the subscriber and the listener. If either panics, the lease or the counter must
-    // go on.
+    // keep working.
     let _ = catch_unwind(AssertUnwindSafe(log));
     let _ = catch_unwind(AssertUnwindSafe(call));
     let is_heard = || {

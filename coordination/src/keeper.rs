@@ -1,6 +1,6 @@
 //! The keeper is a thread that acquires, renews and releases the leases for all Snowflakes in a process. It
 //! also fetches the segments for all counters, and moves the bounds for all sequences. The thread starts with
-//! the first lease, counter or set of sequences, and ends with the last.
+//! the first lease, counter or set of sequences, and exits with the last.
 
 use core::pin::Pin;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -44,15 +44,15 @@ mod task;
 ///
 /// # Errors
 ///
-/// - `lease_unavailable` if no node becomes free within `wait`, or if the store cannot be reached in that
+/// - `lease_unavailable` if no node becomes free within `wait`, or if the store cannot be reached within that
 ///   time.
-/// - `invalid_option` if the address is invalid or missing, and in the cases that [`Options::build`] lists.
+/// - `invalid_option` if the address is invalid or missing, and in the cases listed for [`Options::build`].
 pub fn open(options: &Options) -> Result<Snowflake, Error> {
     let leased = lease(options, &mut ThreadWait::new())?;
     options.build_on_lease(leased.lease(), StdTime, |clock| clock)
 }
 
-/// Like [`open`], but awaited in a Tokio runtime. Does not block a thread.
+/// Like [`open`], but async. Must be awaited in a Tokio runtime, and does not block a thread.
 ///
 /// # Errors
 ///
@@ -105,7 +105,7 @@ fn invalid(message: &str) -> Error {
     Error::from_outside(ErrorCode::InvalidOption, message)
 }
 
-/// A lease with a node. The keeper keeps the lease as long as this value exists.
+/// A lease on a node. The keeper maintains the lease for as long as this value exists.
 #[derive(Debug)]
 pub struct Leased {
     shared: Arc<Shared>,
@@ -135,7 +135,7 @@ pub(crate) type Call = Pin<Box<dyn Future<Output = ()> + Send>>;
 #[derive(Debug, Default)]
 pub(crate) struct Keeper {
     state: Mutex<State>,
-    /// Sends calls to the thread for waiting calls, once that thread exists.
+    /// Sends calls to the thread that runs waiting calls, once that thread exists.
     pub(crate) calls: Mutex<Option<UnboundedSender<Call>>>,
 }
 
@@ -147,7 +147,7 @@ struct State {
     thread: Option<(UnboundedSender<New>, JoinHandle<()>)>,
 }
 
-/// A new lease, counter or set of sequences that the thread must keep.
+/// A new lease, counter or set of sequences that the thread must maintain.
 #[derive(Debug, Clone)]
 enum New {
     Lease(Arc<Shared>, &'static Lease),
@@ -171,8 +171,8 @@ impl Keeper {
         let address = Address::parse(&wanted.address).map_err(|why| invalid(&format!("lease: {why}")))?;
         let terms = terms(&address, wanted);
         // Snowflakes share a lease only if they may use the same nodes and set the layout's fields to the
-        // same values. All users of a space must also agree on the parameters that change the lease's
-        // promises.
+        // same values. All users of a space must also agree on the parameters that affect the lease's
+        // guarantees.
         let key = address.key();
         let mut state = self.state();
         let is_of_space = |shared: &Shared| shared.key == key && shared.terms.space == terms.space;
@@ -198,8 +198,8 @@ impl Keeper {
     /// Returns the existing counter that equals `new`. If there is none, keeps and returns `new`.
     pub(crate) fn counter(&'static self, new: counter::Shared) -> Result<Arc<counter::Shared>, Error> {
         let mut state = self.state();
-        // A removed counter takes no new users. Its calls fail from now on, even if the store gets a new
-        // counter with this name.
+        // A removed counter accepts no new users. Its calls fail from now on, even if a new counter is
+        // created in the store with this name.
         state.counters.retain(|shared| {
             let removed = (shared.key == new.key).then(|| shared.removed()).flatten();
             if let Some(error) = removed {
@@ -245,14 +245,14 @@ impl Keeper {
     }
 
     /// Sends `new` to the thread, and starts the thread if it is not running. If the thread cannot start,
-    /// `new` is not added to the state, so it gets no other users.
+    /// `new` is not added to the state, so no other users can join it.
     fn keep(&'static self, state: &mut State, new: New) -> Result<(), Error> {
         let sent = match &state.thread {
             Some((sender, _)) => sender.send(new.clone()),
             None => Err(tokio::sync::mpsc::error::SendError(new.clone())),
         };
         if let Err(unsent) = sent {
-            // The thread is not running, or is ending.
+            // The thread is not running, or is exiting.
             let (sender, receiver) = unbounded_channel();
             let _ = sender.send(unsent.0);
             let thread = start_thread("polyflake-keeper", move || run(self, receiver))
@@ -267,8 +267,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// Removes a lease that has no users, so that it gets no new ones, and returns true. If `is_failed`,
-    /// removes the lease even if it has users: their calls get an error.
+    /// Removes a lease if it has no users, so that none can join. If `is_failed`, removes the lease even if
+    /// it has users, whose calls then fail. Returns true if the lease was removed.
     fn forget(&self, shared: &Arc<Shared>, is_failed: bool) -> bool {
         let mut state = self.state();
         let may_go = is_failed || shared.users.are_none();
@@ -303,8 +303,8 @@ impl Keeper {
 }
 
 impl State {
-    /// If nothing is left to keep, drops the sender, so that the thread ends once it has released everything.
-    /// The last users get the thread's handle, so that they can wait for the thread to end.
+    /// If the keeper has nothing left to maintain, drops the sender, so that the thread exits once it has
+    /// released everything. The last user gets the thread's handle, to join the thread.
     fn end_thread_after(&mut self, last: &Users) {
         if self.leases.is_empty() && self.counters.is_empty() && self.sequences.is_empty() {
             if let Some((_, thread)) = self.thread.take() {
@@ -349,15 +349,15 @@ pub(crate) fn start_thread(
     thread
 }
 
-/// The number of host names that can be looked up at the same time. Each look-up has a thread, which ends
-/// after ten idle seconds. If a name server does not answer, a look-up takes half a minute, and cannot be
-/// cancelled. If all threads were busy with such look-ups, the hosts of other stores could not be reached.
-/// With the shortest TTL, each connection attempts a look-up about every second, and a store has two
-/// connections.
+/// The number of host names that can be looked up at the same time. Each look-up runs in a thread, which
+/// exits after being idle for ten seconds. If a name server does not answer, a look-up takes half a minute
+/// and cannot be cancelled. If all threads were busy with such look-ups, the hosts of other stores could not
+/// be reached. With the shortest TTL, each connection attempts a look-up about once a second, and a store has
+/// two connections.
 const LOOK_UPS: usize = 64;
 
 /// Runs the thread. Starts a task for each lease, each set of sequences and each store of a counter. Returns
-/// when no task is left and the keeper has dropped the sender.
+/// once no tasks are left and the keeper has dropped the sender.
 fn run(keeper: &'static Keeper, mut receiver: UnboundedReceiver<New>) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().max_blocking_threads(LOOK_UPS).build();
@@ -379,12 +379,12 @@ fn run(keeper: &'static Keeper, mut receiver: UnboundedReceiver<New>) {
     }));
     // Wait for the tasks that are still releasing their nodes.
     runtime.block_on(tasks);
-    // A host name's look-up may hang, so do not wait for it.
+    // A host name look-up may hang, so do not wait for it.
     runtime.shutdown_background();
 }
 
 impl New {
-    /// Starts the tasks, or returns the reason why they cannot start.
+    /// Starts the tasks, or returns the reason they cannot start.
     fn begin(&self, keeper: &'static Keeper, stores: &mut stores::Stores) -> Result<(), String> {
         let mut get =
             |address: &Address, is_for| stores.get(address, is_for).map_err(|error| error.to_string());
@@ -424,8 +424,8 @@ impl New {
         });
     }
 
-    /// Makes the calls that depend on a panicked task fail, and logs the panic. The next call to open starts
-    /// a new task.
+    /// Fails the calls that depend on a panicked task, and logs the panic. Opening the lease, counter or
+    /// sequences again starts a new task.
     fn has_panicked(&self, keeper: &Keeper, store: String) {
         let why = format!("the task that asks {store} panicked; open it again");
         let (kind, node, what) = match self {
@@ -433,7 +433,8 @@ impl New {
                 shared.has_panicked.store(true, Ordering::Relaxed);
                 let node = lease.node();
                 if node.is_some() {
-                    // The lease is no longer renewed, and another of this process's leases may get the node.
+                    // The lease is no longer being renewed, and another of this process's leases may take the
+                    // node.
                     lease.end();
                     lease.count_loss();
                 }
@@ -479,7 +480,7 @@ impl New {
     }
 }
 
-/// The state that the Snowflakes on a lease share with the task that keeps the lease.
+/// The state that the Snowflakes on a lease share with the task that maintains the lease.
 #[derive(Debug)]
 struct Shared {
     key: String,
@@ -499,7 +500,7 @@ enum Stage {
     Opening,
     Open,
     Failed(Error),
-    /// The lease was released, or will expire by itself.
+    /// The lease was released, or will expire on its own.
     Over,
 }
 
@@ -530,8 +531,8 @@ impl Shared {
         }
     }
 
-    /// Returns a result once a node was leased, or the attempt to lease one has failed. Until then, returns
-    /// `None`.
+    /// Returns a result once a node has been leased or the attempt to lease one has failed, and `None` before
+    /// that.
     fn opened(&self) -> Option<Result<(), Error>> {
         match *self.stage.get() {
             Stage::Opening => None,
@@ -594,7 +595,7 @@ mod tests {
     use super::*;
     use crate::sequences::SequencesOptions;
 
-    /// A clock that advances by a minute at each reading.
+    /// A clock that advances by a minute each time it is read.
     struct Minutes(u64);
 
     impl Wait for Minutes {
@@ -611,8 +612,8 @@ mod tests {
         }
     }
 
-    /// Returns a keeper whose thread does not run, like the keeper in a forked child if the standard
-    /// library's locks were held at the time of the fork.
+    /// Returns a keeper whose thread is not running, as in a forked child if the standard library's locks
+    /// were held at the time of the fork.
     fn keeper_without_a_thread() -> (&'static Keeper, impl Sized) {
         let keeper: &Keeper = Box::leak(Box::default());
         let (sender, receiver) = unbounded_channel();

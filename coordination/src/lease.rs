@@ -1,20 +1,20 @@
 //! The lease protocol, shared by all stores.
 //!
-//! A holder's ticks start at the bound in the node's record, or at the fence if the fence is higher. They end
-//! at the bound that the holder wrote. Every change to a record is a compare-and-set. Successive holders
-//! therefore never issue in the same tick, regardless of clocks, pauses and the network, as long as the store
-//! keeps every write that it acknowledged. If the store loses such a write, the fence keeps the ticks
+//! A holder's ticks start at the bound in the node's record, or at the fence if that is higher, and end at
+//! the bound that the holder wrote. Every change to a record is a compare-and-set. Successive holders
+//! therefore never issue IDs in the same tick, regardless of clocks, pauses and the network, as long as the
+//! store keeps every write it has acknowledged. If the store loses such a write, the fence keeps the ticks
 //! disjoint.
 //!
-//! [`Acquisition`], [`Renewal`] and [`Release`] choose the requests to the store and interpret its replies.
-//! They do no I/O, so the model checker and the simulation run the same code as a process. [`acquire`],
-//! [`renew`] and [`release`] send the requests and receive the replies.
+//! [`Acquisition`], [`Renewal`] and [`Release`] decide which requests to send to the store, and interpret its
+//! replies. They do no I/O, so the model checker and the simulation run the same code as a real process.
+//! [`acquire`], [`renew`] and [`release`] send the requests and receive the replies.
 //!
 //! The protocol uses two clocks, the store's and this machine's, and either may be wrong. It computes bounds
 //! and expiries from the lower clock ([`Received::low_ms`]), and fences and the deadline for rejoining from
 //! the higher clock ([`Received::high_ms`]). Between answers, a process estimates the store's time as the
-//! time in the last answer plus the time that has elapsed since. This estimate is never too high. If it is
-//! too low, the bound only ends earlier.
+//! time in the last answer plus the time elapsed since then. This estimate is never too high. If it is too
+//! low, the bound just expires sooner.
 
 #![allow(clippy::similar_names, reason = "a lease is held, and a space has a head")]
 
@@ -45,8 +45,7 @@ pub(crate) use renew::{Renewal, Renewed};
 /// The maximum number of requests in one attempt to acquire, renew or release a lease.
 const MAX_REQUESTS: u32 = 24;
 
-/// In a group of sequences, the name of each record that does not belong to the lease starts with this
-/// prefix.
+/// In a group of sequences, the names of all records that are not part of the lease start with this prefix.
 pub(crate) const SECTION: &str = "section-";
 
 /// The maximum number of replaced heads that a process remembers.
@@ -60,13 +59,14 @@ pub(crate) struct Terms {
     pub(crate) space: Space,
     pub(crate) nodes: Nodes,
     pub(crate) ttl_ms: u64,
-    /// The largest distance of a bound from the present: `ttl_ms` plus `max_ahead_ms`.
+    /// How far into the future a bound may lie: `ttl_ms` plus `max_ahead_ms`.
     pub(crate) lead_ms: u64,
     pub(crate) clock_difference_ms: u64,
-    /// True if the address sets no difference. In that case, the space's difference applies if it is smaller.
+    /// True if the address does not set the clock difference. In that case, the space's difference applies if
+    /// it is smaller.
     pub(crate) is_difference_default: bool,
     pub(crate) label: String,
-    /// True if somebody declares that this store was never used before.
+    /// True if the user declares that this store has never been used before.
     pub(crate) is_init: bool,
 }
 
@@ -88,7 +88,7 @@ impl Terms {
     }
 }
 
-/// Returns the group of a space's records.
+/// Returns the group that holds a space's records.
 pub(crate) fn group(space: &Space) -> Group {
     Group { namespace: space.namespace.clone(), kind: Kind::Space, name: space.to_string() }
 }
@@ -97,8 +97,8 @@ pub(crate) fn group(space: &Space) -> Group {
 pub(crate) trait Time {
     /// Returns the Unix time.
     fn wall_ms(&self) -> i64;
-    /// Returns the time since an arbitrary start. This clock never goes back, and keeps running while the
-    /// machine sleeps.
+    /// Returns the time elapsed since an arbitrary starting point. This clock never goes backwards, and keeps
+    /// running while the machine sleeps.
     fn elapsed_ms(&self) -> u64;
 }
 
@@ -110,17 +110,17 @@ pub(crate) fn draw(random: Random<'_>) -> u64 {
     (random() >> 1).max(1)
 }
 
-/// A lease of a node. The store acknowledged the acquisition under the incarnation that the head names, so
-/// the acquisition counts.
+/// A lease on a node. The store acknowledged the acquisition under the incarnation named in the head, so the
+/// acquisition counts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Held {
     pub(crate) node: u64,
     pub(crate) token: u64,
-    /// The first tick in which the holder may issue. This tick may be ahead of the clock.
+    /// The first tick in which the holder may issue IDs. This tick may be ahead of the clock.
     pub(crate) start: u64,
-    /// The holder issues below this tick.
+    /// The holder issues IDs only below this tick.
     pub(crate) reserved_until: u64,
-    /// The time when the lease expires, by the lower clock. `since_ms` is a time of the same clock.
+    /// The time at which the lease expires, according to the lower clock. `since_ms` uses the same clock.
     pub(crate) expires_ms: u64,
     pub(crate) since_ms: u64,
     pub(crate) store_time: StoreTime,
@@ -138,20 +138,20 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Returns how long nobody else can hold the node, counted from the moment when this process sent the
-    /// last renewal.
+    /// Returns the length of time during which no other process can hold the node, measured from the moment
+    /// this process sent its last renewal.
     pub(crate) const fn is_alone_for_ms(&self) -> u64 {
         let from_ms = self.high_ms.saturating_add(self.known.head.difference_ms);
         self.expires_ms.saturating_sub(from_ms)
     }
 
-    /// Returns the space's lead if it is smaller than this process's lead and therefore replaces it.
+    /// Returns the space's lead if it is smaller than this process's lead and therefore overrides it.
     pub(crate) fn smaller_lead_ms(&self, terms: &Terms) -> Option<u64> {
         Some(self.known.head.lead_ms).filter(|&lead_ms| lead_ms < terms.lead_ms)
     }
 
     /// Returns the version of the lease's record, for writes that use this record as their guard. Returns
-    /// `None` while a renewal may have taken effect.
+    /// `None` while it is unknown whether a renewal has taken effect.
     pub(crate) fn version(&self) -> Option<u64> {
         self.sent.is_none().then_some(self.version)
     }
@@ -174,7 +174,7 @@ impl Held {
     }
 }
 
-/// A write of a node's record that was sent and may have taken effect.
+/// A write to a node's record that was sent and may have taken effect.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Sent {
     under: Head,
@@ -183,7 +183,7 @@ struct Sent {
     new: Node,
     /// The first tick of the lease.
     start: u64,
-    /// The time that the write assumed to be the present.
+    /// The current time, as assumed by the write.
     assumed_ms: u64,
 }
 
@@ -194,11 +194,11 @@ impl Sent {
     }
 }
 
-/// A process's knowledge of a space.
+/// The part of a space's state that a process remembers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Known {
     pub(crate) head: Head,
-    /// The versions of heads that were replaced. A store that shows one of them has lost writes.
+    /// The versions of heads that have been replaced. A store that returns one of them has lost writes.
     before: Vec<u64>,
 }
 
@@ -233,11 +233,12 @@ impl StoreTime {
     }
 }
 
-/// The reason why a process has no lease, or has lost its lease.
+/// The reason a process has no lease, or has lost its lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Store(StoreError),
-    /// A record of the space is unreadable, because another version of Polyflake or another program wrote it.
+    /// One of the space's records is unreadable because another version of Polyflake or another program wrote
+    /// it.
     Unreadable(String),
     /// Every node that the process may choose is leased or in use. `nodes` is the number of these nodes.
     NoneFree {
@@ -256,12 +257,12 @@ pub(crate) enum Refusal {
         difference_ms: u64,
         of_space_ms: u64,
     },
-    /// Other processes were faster each time, or the store's answers kept changing. The process can try again
-    /// later.
+    /// Other processes got there first each time, or the store's answers kept changing. The process can try
+    /// again later.
     Contended,
 }
 
-/// The leased node that becomes free first.
+/// The leased node that will become free first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FreesFirst {
     pub(crate) node: u64,
@@ -314,7 +315,7 @@ pub(crate) enum Reply {
     },
 }
 
-/// A reply, the server that sent it, and the readings of the clocks.
+/// A reply, the server that sent it, and the clock readings.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Received {
     pub(crate) reply: Reply,
@@ -331,8 +332,8 @@ pub(crate) struct Received {
 }
 
 impl Received {
-    /// Returns the time from which bounds and expiries are computed. At least one of the two clocks is ahead
-    /// of this time by no more than the difference.
+    /// Returns the time from which bounds and expiries are computed. This time is never ahead of the store's
+    /// clock, and never ahead of this machine's clock by more than the allowed difference.
     fn low_ms(&self, head: &Head) -> u64 {
         low_ms(self.now_ms, self.wall_first_ms(), head)
     }
@@ -360,7 +361,8 @@ impl Received {
         u64::try_from(self.wall_sent_ms.min(self.wall_received_ms)).unwrap_or(0)
     }
 
-    /// Returns the granularity of the store's clock now or when the head was written, whichever is larger.
+    /// Returns the granularity of the store's clock, either now or when the head was written, whichever is
+    /// larger.
     fn granularity_ms(&self, head: &Head) -> u64 {
         self.facts.granularity_ms.max(head.granularity_ms)
     }
@@ -371,12 +373,13 @@ impl Received {
         self.incarnation == head.incarnation || self.has_kept_all
     }
 
-    /// Returns how far the store's time lies outside the interval from sending to receiving. Because of this
-    /// interval, a slow store does not look like a store with a wrong clock.
+    /// Returns how far the store's time lies outside the interval between sending the request and receiving
+    /// the reply. Measuring against the interval keeps a slow store from looking like one whose clock is
+    /// wrong.
     fn clock_differs(&self) -> Option<ClockDiffers> {
         let store_ms = self.now_ms;
         let now = i64::try_from(store_ms).unwrap_or(i64::MAX);
-        // If the clock was set back in between, the interval is reversed.
+        // If the clock was set back between the two readings, the interval is reversed.
         let first = self.wall_sent_ms.min(self.wall_received_ms);
         let last = self.wall_sent_ms.max(self.wall_received_ms);
         let latest = now.saturating_add_unsigned(self.facts.granularity_ms.saturating_sub(1));
@@ -402,13 +405,13 @@ pub(crate) enum Next<T> {
     Done(T),
 }
 
-/// Returns the bound to write. The holder may issue only below this tick.
+/// Returns the bound to write. The holder may issue IDs only below this tick.
 pub(crate) fn bound(space: &Space, now_ms: u64, lead_ms: u64) -> u64 {
     space.tick_from(now_ms.saturating_add(lead_ms)).saturating_add(1).min(Record::LAST_NUMBER)
 }
 
 /// Returns the fence for a store that has lost writes. The fence is above every bound that was written before
-/// the loss. `now_ms` is the higher clock's reading when an answer showed the loss.
+/// the loss. `now_ms` is the higher clock's reading when an answer revealed the loss.
 ///
 /// Each bound was computed from a time that was at most twice the difference ahead of true time. `now_ms` is
 /// behind true time by at most one difference plus the granularity of the store's clock.
@@ -417,7 +420,7 @@ pub(crate) fn fence(space: &Space, now_ms: u64, head: &Head) -> u64 {
     bound(space, now_ms.saturating_add(margin_ms), head.lead_ms)
 }
 
-/// The state of a space, as one answer shows it.
+/// The state of a space, as shown by one answer.
 struct Look<'a> {
     terms: &'a Terms,
     received: &'a Received,
@@ -429,9 +432,9 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// Returns a new head if the process must write one before anything else. This is the case if the space
-    /// has no head, if the head belongs to another store, or if the store has lost writes since the head was
-    /// written.
+    /// Returns a new head if the process must write one before it does anything else. This is the case if the
+    /// space has no head, if the head belongs to another store, or if the store has lost writes since the
+    /// head was written.
     fn head_to_write(&self, random: Random<'_>) -> Option<Head> {
         let Self { terms, received, found, known, has_lost_records } = *self;
         let has_lost = |found: &Head| {
@@ -473,8 +476,8 @@ impl Look<'_> {
                     fence: 0,
                     why: Why::Loss,
                 };
-                // Each loss gets a different fence. If the fence has not changed, the store lost nothing in
-                // between.
+                // Each loss produces a different fence, so an unchanged fence means that the store has lost
+                // nothing since.
                 let after = most(|head| head.fence).map_or(0, |fence| fence.saturating_add(1));
                 head.fence =
                     fence(&terms.space, received.high_ms(), &head).max(after).min(Record::LAST_NUMBER);
@@ -484,7 +487,7 @@ impl Look<'_> {
     }
 }
 
-/// Sends one request, and reads the clocks before and after.
+/// Sends one request, and reads the clocks before sending it and after receiving the reply.
 async fn ask(
     store: &mut dyn Store,
     group: &Group,
@@ -565,7 +568,7 @@ pub(crate) async fn put(
 }
 
 /// Makes one attempt to acquire a lease. The caller may drop the future at any time. The next attempt with
-/// the same `acquisition` then repeats a write whose outcome is unknown.
+/// the same `acquisition` then repeats any write whose outcome is unknown.
 pub(crate) async fn acquire(
     store: &mut dyn Store,
     terms: &Terms,
@@ -584,8 +587,7 @@ pub(crate) async fn acquire(
     }
 }
 
-/// Makes one attempt to renew a lease. The caller may drop the future at any time and begin the renewal
-/// again.
+/// Makes one attempt to renew a lease. The caller may drop the future at any time and start the renewal over.
 pub(crate) async fn renew(
     store: &mut dyn Store,
     terms: &Terms,
@@ -603,9 +605,9 @@ pub(crate) async fn renew(
     }
 }
 
-/// Gives a lease back, so that its node is free at once. `issued_until` is the tick after the last tick in
-/// which the holder issued. The caller reads it after issuing has stopped for good. The caller may drop the
-/// future at any time and begin the release again.
+/// Releases a lease, so that its node becomes free immediately. `issued_until` is the tick after the last
+/// tick in which the holder issued IDs. The caller reads it only after the holder has stopped issuing IDs for
+/// good. The caller may drop the future at any time and start the release over.
 pub(crate) async fn release(
     store: &mut dyn Store,
     terms: &Terms,

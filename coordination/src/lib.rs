@@ -1,4 +1,4 @@
-//! Coordinates several machines. It leases each node to one process at a time, and hands out the numbers of
+//! Coordinates several machines. Leases each node to one process at a time, and hands out numbers for
 //! counters and sequences.
 //!
 //! Each kind of store has a Cargo feature: `redis`, `postgres`, `mysql` (and MariaDB), `sqlite`, `etcd` and
@@ -7,8 +7,9 @@
 //! feature.
 //!
 //! To use another store, implement [`records::Store`] and register it under a name with [`stores::register`].
-//! With `default-features = false`, this needs the feature `engine`, which the features of all stores include.
-//! Without it, opening fails, and the crate has only what Polyflake's bindings call.
+//! With `default-features = false`, this requires the `engine` feature, which every store's feature includes.
+//! Without `engine`, no store can be opened, and the crate contains only the items that Polyflake's bindings
+//! use.
 
 #[cfg_attr(feature = "engine", path = "engine.rs")]
 #[cfg_attr(not(feature = "engine"), path = "no_engine.rs")]

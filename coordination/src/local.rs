@@ -5,7 +5,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::lease::Time;
 
-/// The start of elapsed time on systems that have no clock for the time since boot.
+/// The starting point for elapsed time on systems that have no boot-time clock.
 static START: OnceLock<Instant> = OnceLock::new();
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -39,10 +39,10 @@ impl Time for Clocks {
     }
 }
 
-/// Returns a random number from the operating system, so that forked or restored processes get different
+/// Returns a random number from the operating system, so that forked or restored processes draw different
 /// numbers.
 pub(crate) fn random() -> u64 {
-    // This fails only if the system has no source of random numbers. Even then, processes get different
+    // This fails only if the system has no source of random numbers. Even then, processes draw different
     // numbers.
     getrandom::u64().unwrap_or_else(|_| {
         use std::hash::{BuildHasher as _, RandomState};

@@ -1,6 +1,6 @@
-//! Stands in for `engine.rs` in a build without the feature `engine`. Bindings that are built without stores
-//! use it: opening fails, so the types of what would be open have no values. A method that a binding calls
-//! is also here; `make test-store-builds` finds the ones that are missing.
+//! Stands in for `engine.rs` in a build without the `engine` feature. Bindings built without stores use it:
+//! opening fails, so the types it would return have no values. Every method that a binding calls is here too;
+//! `make test-store-builds` finds any that are missing.
 
 #![allow(missing_docs, clippy::missing_errors_doc, reason = "engine.rs has the documentation")]
 
@@ -17,7 +17,7 @@ mod process;
 pub use key::{OwnedKey, SequenceKey};
 pub use process::PerProcess;
 
-/// Declares types without values, and their methods, which nobody can call.
+/// Declares types without values, and their methods, which can never be called.
 macro_rules! without_values {
     ($($type:ident { $($name:ident $([$generic:ident: $bound:path])? ($($given:ty),*) -> $result:ty;)* })*) => {$(
         #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ macro_rules! without_values {
     )*};
 }
 
-/// Declares options, which are not read: opening fails whatever they are.
+/// Declares options, which are never read: opening fails regardless of their values.
 macro_rules! options {
     ($($type:ident { $($name:ident($($given:ty),*))* } opens $opened:ident, $what:literal;)*) => {$(
         #[derive(Debug, Clone)]
@@ -188,7 +188,7 @@ pub struct Event {
 
 type Listener = dyn Fn(&Event) + Send + Sync;
 
-/// Does nothing: without the engine, nothing causes an event.
+/// Does nothing: without the engine, there are no events.
 pub fn set_listener(_: Option<Box<Listener>>) {}
 
 pub fn replace_listener(_: Option<Box<Listener>>) -> Replaced {

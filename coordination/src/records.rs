@@ -1,7 +1,7 @@
 //! The interface of a store, which consists of four operations on records. All rules for leases, counters and
-//! sequences build on these operations.
+//! sequences are built on these operations.
 //!
-//! A *record* is the unit that a store keeps. A store keeps or loses all records in one *group* together.
+//! A *record* is the unit that a store keeps. A store keeps or loses all the records in a *group* together.
 //! Records are never deleted.
 
 mod conformance;
@@ -21,9 +21,9 @@ pub use memory::MemoryStore;
 pub struct Group {
     /// The namespace in the store's address. It consists of letters, digits, `.`, `_` and `-`.
     pub namespace: String,
-    /// The kind of the records.
+    /// The kind of records in the group.
     pub kind: Kind,
-    /// The name, with 1 to 100 characters and no control characters. Stores compare names byte by byte.
+    /// The name: 1 to 100 characters, none of them control characters. Stores compare names byte by byte.
     pub name: String,
 }
 
@@ -73,15 +73,15 @@ pub struct Record {
 }
 
 impl Record {
-    /// The highest number. It is not higher because some database tools cannot read unsigned 64-bit integers.
+    /// The highest number. It is no higher because some database tools cannot read unsigned 64-bit integers.
     pub const LAST_NUMBER: u64 = i64::MAX as u64;
-    /// The longest text, in bytes.
+    /// The maximum length of the text, in bytes.
     pub const MAX_TEXT: usize = 8192;
-    /// The largest number of names in one [`Store::read`].
+    /// The maximum number of names in one [`Store::read`].
     pub const MAX_NAMES: usize = 64;
 }
 
-/// A store's answer with its time and its incarnation. The store reads all three in one step.
+/// A store's answer, with the store's time and incarnation. The store reads all three in one step.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Answer<T> {
     /// The store's time in Unix ms, rounded down to [`Facts::granularity_ms`].
@@ -155,15 +155,15 @@ pub enum Added {
     Found(Option<Record>),
 }
 
-/// Facts about a store on which the rules depend. A client collects them when it connects, as far as the
-/// server reveals them. Before the first answer, the client assumes the worst case.
+/// Facts about a store that the rules depend on. A client collects them when it connects, to the extent that
+/// the server reveals them. Until the first answer, the client assumes the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Facts {
     /// The granularity of the store's clock.
     pub granularity_ms: u64,
     /// True if the store may lose an acknowledged write even if its administrator makes no mistake.
     pub can_forget: bool,
-    /// The number of replicas that may lack acknowledged writes, as far as this user can see them.
+    /// The number of replicas that may lack acknowledged writes, as far as this user can tell.
     pub asynchronous_replicas: u64,
 }
 
@@ -173,25 +173,23 @@ pub struct Facts {
 /// A cancelled call may still take effect later, at most once. Only `write` creates tables or other
 /// structures in the store.
 ///
-/// Users see the error texts unchanged, so begin each text with the store's address and leave out secrets. To
-/// add your own store, use [`stores::register`](crate::stores::register). The methods are asynchronous by
-/// means of the crate `async-trait`, and Tokio runs them. Put `#[async_trait(?Send)]` above your
-/// implementation.
+/// Users see the error messages unchanged, so begin each message with the store's address and leave out
+/// secrets. To add your own store, use [`stores::register`](crate::stores::register). The methods are async,
+/// through the `async-trait` crate, and run on Tokio. Put `#[async_trait(?Send)]` above your implementation.
 #[async_trait(?Send)]
 pub trait Store: Send + fmt::Debug {
-    /// Reads the records with these names, as far as they exist, or all records in the group if `names` is
-    /// `None`.
+    /// Reads whichever records with these names exist, or all records in the group if `names` is `None`.
     async fn read(&mut self, group: &Group, names: Option<&[&str]>) -> Result<Answer<Named>, StoreError>;
 
-    /// Writes a record in one atomic step if the record has the expected version and the guard has its given
-    /// version. If the record already has the new version, `write` writes it again under the same guard, so
-    /// that the caller can repeat a write whose outcome is unknown. If too few replicas confirmed a write,
-    /// the caller repeats it until enough of them have, since a read that shows the write proves nothing
-    /// about the replicas.
+    /// Writes a record in one atomic step if the record has the expected version and the guard has the
+    /// version given for it. If the record already has the new version, `write` writes it again under the
+    /// same guard, so that the caller can repeat a write whose outcome is unknown. If too few replicas
+    /// confirmed a write, the caller repeats it until enough of them have, since a read that shows the write
+    /// proves nothing about the replicas.
     async fn write(&mut self, write: &Write) -> Result<Answer<Outcome>, StoreError>;
 
-    /// Reads the record with the same name in each of these groups, if it exists. The default implementation
-    /// reads one group after the other. A store may override it with a faster implementation.
+    /// Reads the record called `name` in each of these groups, if it exists. The default implementation reads
+    /// the groups one after another. A store may override it with a faster implementation.
     async fn read_each(
         &mut self,
         groups: &[Group],
@@ -205,9 +203,9 @@ pub trait Store: Send + fmt::Debug {
         Ok(answers)
     }
 
-    /// Carries out several independent [`write`](Self::write)s. The default implementation sends one after
-    /// the other. A store may override it with a faster implementation. After an error, any of the writes may
-    /// have taken effect.
+    /// Carries out several independent [`write`](Self::write)s. The default implementation sends them one
+    /// after another. A store may override it with a faster implementation. After an error, any of the writes
+    /// may have taken effect.
     async fn write_each(&mut self, writes: &[Write]) -> Result<Vec<Answer<Outcome>>, StoreError> {
         let mut answers = Vec::with_capacity(writes.len());
         for write in writes {
@@ -247,13 +245,14 @@ pub trait Store: Send + fmt::Debug {
         ))
     }
 
-    /// Lists the names of all groups of this kind in a namespace that have a record, in any order.
+    /// Lists the names of all groups of this kind in a namespace, in any order. Leaves out groups without
+    /// records.
     async fn groups(&mut self, namespace: &str, kind: Kind) -> Result<Vec<String>, StoreError>;
 
     /// Returns the store's [`Facts`].
     fn facts(&self) -> Facts;
 
-    /// Returns true if the store is known to have kept every acknowledged write although its incarnation
+    /// Returns true if the store is known to have kept every acknowledged write even though its incarnation
     /// changed from `before` to `now`.
     fn has_kept_all(&self, before: &str, now: &str) -> bool {
         before == now
@@ -262,7 +261,7 @@ pub trait Store: Send + fmt::Debug {
     /// Drops the connection. The next call opens a new one.
     fn disconnect(&mut self);
 
-    /// Returns the rows in the tables of Leaf, tinyid and `CosId`.
+    /// Returns the rows of the Leaf, tinyid and `CosId` tables.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! Sequences: one count per key, kept by one process at a time.
 //!
-//! The path of a number: [`Sequences::next_id`] → the key's hash ([`key`]) → its section ([`section`]) → the
-//! number, if the lease is still held. If a section has reached its bound, the call waits for the keeper
+//! How a number is issued: [`Sequences::next_id`] → the key's hash ([`key`]) → its section ([`section`]) →
+//! the number, if the lease is still held. If a section has reached its bound, the call waits for the keeper
 //! ([`crate::keeper`]), which moves the bound.
 
 use core::fmt;
@@ -23,7 +23,7 @@ pub(crate) mod protocol;
 mod section;
 pub(crate) mod shared;
 
-/// The largest number of sections.
+/// The maximum number of sections.
 const MAX_SECTIONS: u64 = 16_384;
 
 pub use key::{OwnedKey, SequenceKey};
@@ -46,15 +46,16 @@ use shared::{Counts, Lacks, Shared};
 /// - A key's numbers increase, and no process issues a number that was already issued for the key, as long as
 ///   the store does not lose a write it has acknowledged.
 /// - Numbers may be skipped. A key skips numbers if it was evicted from memory and is used again, or if it is
-///   new and other keys were evicted. If a process ends without [`close`](Self::close), all keys in a section
-///   skip up to two [steps](SequencesOptions::step).
-/// - One process at a time issues numbers: the process that has the lease. For each number, it checks that it
-///   still has the lease, by a clock that also runs while the machine sleeps. Other processes get
-///   `lease_unavailable`. The error's text includes the label of the process that has the lease.
+///   new and other keys were evicted. After a process exits without [`close`](Self::close), all keys in a
+///   section continue above the section's bound, which is at most two [steps](SequencesOptions::step) above
+///   its highest number.
+/// - Only one process at a time issues numbers: the one that holds the lease. For each number, it checks that
+///   it still holds the lease, by a clock that keeps running while the machine sleeps. Other processes get
+///   `lease_unavailable`, with a message that includes the label of the process holding the lease.
 ///
-/// A key takes at most 40 bytes of memory, however long it is, since only its 64-bit hash is stored. Two keys
-/// with the same hash would share a count, and skip numbers. Among ten million keys, this is unlikely (1 in
-/// 370,000).
+/// A key takes at most 40 bytes of memory, no matter how long it is, since only its 64-bit hash is stored.
+/// Two keys with the same hash would share a count, and skip numbers. Among ten million keys, this is
+/// unlikely (1 in 370,000).
 ///
 /// All Sequences in a process with the same store and name share their counts. They do not work in a forked
 /// child: its calls fail with `forked`.
@@ -64,25 +65,25 @@ pub struct Sequences {
     is_closed: AtomicBool,
 }
 
-/// Statistics for monitoring, returned by [`Sequences::stats`]. They cover all Sequences with this name,
-/// since this process opened the first of them.
+/// Statistics for monitoring, returned by [`Sequences::stats`]. They cover all of this process's Sequences
+/// with this name, from the time the first was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SequencesStats {
     /// The number of keys in memory.
     pub keys: u64,
-    /// The number of keys that were evicted from memory to make room for others.
+    /// The number of keys evicted from memory to make room for others.
     pub evicted: u64,
-    /// The number of times that bounds were moved in the store.
+    /// The number of times bounds were moved in the store.
     pub moves: u64,
     /// The number of calls that waited or gave up.
     pub waits: u64,
-    /// The time for which this process may still issue numbers if the lease is not renewed, in ms. It is 0 if
-    /// another process has the lease.
+    /// How long this process may keep issuing numbers if the lease is not renewed, in ms. It is 0 if another
+    /// process holds the lease.
     pub time_left_ms: u64,
 }
 
-/// The number of keys in a batch that are handled together.
+/// The maximum number of keys from a batch that are processed together.
 const MAX_TOGETHER: usize = 4_096;
 
 impl Sequences {
@@ -99,12 +100,12 @@ impl Sequences {
     ///
     /// # Errors
     ///
-    /// - `lease_unavailable` if another process has taken over the sequences. The error's text includes that
+    /// - `lease_unavailable` if another process has taken over the sequences. The error message includes that
     ///   process's label.
-    /// - `lease_lost` if the lease could not be renewed, and is not recovered within `max_wait_ms`.
+    /// - `lease_lost` if the lease could not be renewed and is not recovered within `max_wait_ms`.
     /// - `counter_unavailable` if the section's bound cannot be moved within `max_wait_ms`. The call fails at
-    ///   once if waiting does not help: the store refuses, it has lost writes, or the section has reached
-    ///   2^63-1.
+    ///   once if waiting would not help: the store refuses the request, it has lost writes, or the section
+    ///   has reached 2^63-1.
     /// - `closed` after [`close`](Self::close), and `forked` in a forked child of the process that opened the
     ///   sequences.
     #[inline]
@@ -149,18 +150,19 @@ impl Sequences {
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`next_id`](Self::next_id), but at once.
+    /// Returns the same errors as [`next_id`](Self::next_id), but without waiting.
     pub fn try_next_id<'a>(&self, key: impl Into<SequenceKey<'a>>) -> Result<u64, Error> {
         self.check()?;
         self.shared.next(key.into().hash()).map_err(|lacks| self.shared.why(&lacks))
     }
 
-    /// Returns one number for each key, in the order of the keys. If a key occurs twice, it gets two numbers.
+    /// Returns one number for each key, in the order of the keys. If a key occurs twice, it receives two
+    /// numbers.
     ///
     /// # Errors
     ///
     /// Returns the same errors as [`next_id`](Self::next_id). If the call fails, its numbers are not used up,
-    /// except a number whose key got a later one from another call in the meantime.
+    /// except for a number whose key has since been given a later number by another call.
     pub fn next_ids<'a, K: Into<SequenceKey<'a>>>(
         &self,
         keys: impl IntoIterator<Item = K>,
@@ -230,7 +232,7 @@ impl Sequences {
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`next_ids`](Self::next_ids), but at once.
+    /// Returns the same errors as [`next_ids`](Self::next_ids), but without waiting.
     pub fn try_next_ids<'a, K: Into<SequenceKey<'a>>>(
         &self,
         keys: impl IntoIterator<Item = K>,
@@ -279,9 +281,9 @@ impl Sequences {
         })
     }
 
-    /// Closes the sequences. Calls then fail with `closed`, and so do calls that are waiting. The last
-    /// Sequences with a name in this process also write how far each section has counted, release the lease,
-    /// and wait for the store to confirm both, but no longer than two attempts take.
+    /// Closes the sequences. Later calls fail with `closed`, and so do calls that are already waiting.
+    /// Closing the process's last Sequences with a given name also writes how far each section has counted,
+    /// releases the lease, and waits for the store to confirm both, but no longer than two attempts take.
     pub fn close(&self) {
         if let Some(give_back) = self.close_later() {
             give_back.run();
@@ -339,10 +341,10 @@ impl SequencesOptions {
     ///
     /// # Errors
     ///
-    /// - `invalid_option` if an option is invalid, if no store is given, if the sequences were created with
-    ///   another number of sections, or if this process already uses them with other options.
-    /// - `lease_unavailable` if another process has the lease, or if the store cannot be reached. In the
-    ///   first case, the error's text includes the label of that process.
+    /// - `invalid_option` if an option is invalid, if no store is given, if the sequences were created with a
+    ///   different number of sections, or if this process already uses them with different options.
+    /// - `lease_unavailable` if another process holds the lease, or if the store cannot be reached. In the
+    ///   first case, the error message includes that process's label.
     pub fn open(&self) -> Result<Sequences, Error> {
         self.open_with(&mut ThreadWait::new())
     }
@@ -383,7 +385,7 @@ impl SequencesOptions {
         match sequences.shared.wait_until_open(wait).await {
             Ok(()) => Ok(sequences),
             Err(error) => {
-                // Do not keep the state, since the next attempt may have other options.
+                // Do not keep the state, since the next attempt may use different options.
                 drop(sequences.close_later());
                 Err(error)
             }

@@ -1,5 +1,5 @@
-//! The types of stores that [`records`](crate::records) does not contain: listings, errors, and rows in other
-//! systems' tables.
+//! Store types that are not in [`records`](crate::records): listings, errors, and rows in other systems'
+//! tables.
 
 use core::fmt;
 
@@ -9,29 +9,29 @@ use async_trait::async_trait;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SpaceRecord {
     /// The incarnation of the server instance that wrote this record. If the store has lost acknowledged
-    /// writes since then, its current incarnation is another one.
+    /// writes since then, its current incarnation is different.
     pub incarnation: String,
-    /// The largest distance of a bound from the store's time: the TTL of the leases plus `max_ahead_ms`.
+    /// The limit on how far a bound may be ahead of the store's time: the leases' TTL plus `max_ahead_ms`.
     pub lead_ms: u64,
-    /// No lease acquired from now on issues below this tick.
+    /// Holders that acquire their lease from now on never issue IDs below this tick.
     pub fence: u64,
 }
 
-/// A node that was leased at least once. Its record is never deleted.
+/// A node that has been leased at least once. Its record is never deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NodeRecord {
     /// All node fields joined into one number, from the highest field to the lowest.
     pub node: u64,
-    /// The token, which has 32 hex digits and is new for each acquisition. It is empty after the lease is
-    /// given back.
+    /// The token, which has 32 hex digits and is new for each acquisition. It is empty once the lease has
+    /// been given back.
     pub token: String,
-    /// The time when the lease ends, by the store's clock (Unix ms), or 0 after the lease is given back.
+    /// When the lease expires, by the store's clock (Unix ms), or 0 once it has been given back.
     pub expires_ms: u64,
-    /// The holder issues only below this tick, and the next holder starts at this tick.
+    /// The holder issues IDs only below this tick, and the next holder starts at this tick.
     pub reserved_until: u64,
-    /// The holder's label, for people.
+    /// The holder's label, for people to read.
     pub label: String,
-    /// The time when the lease was acquired, by the store's clock (Unix ms).
+    /// When the lease was acquired, by the store's clock (Unix ms).
     pub since_ms: u64,
 }
 
@@ -61,7 +61,7 @@ pub struct Listing {
 pub struct CounterName {
     /// The namespace in the store's address. It consists of letters, digits, `.`, `_` and `-`.
     pub namespace: String,
-    /// The name, with 1 to [`MAX_NAME`](Self::MAX_NAME) characters and no control characters.
+    /// The name: 1 to [`MAX_NAME`](Self::MAX_NAME) characters, none of them control characters.
     pub name: String,
     /// The counter's table. Only SQL stores have other systems' tables.
     pub schema: Schema,
@@ -77,7 +77,7 @@ impl CounterName {
         Self::check(name).is_ok()
     }
 
-    /// Checks a name. If the name is not valid, returns a description of the fault.
+    /// Checks a name. If the name is not valid, returns a description of the problem.
     pub(crate) fn check(name: &str) -> Result<(), String> {
         let count = name.chars().count();
         if !(1..=Self::MAX_NAME).contains(&count) {
@@ -110,8 +110,9 @@ pub const LAST_NUMBER: u64 = i64::MAX as u64;
 pub struct CounterRecord {
     /// The counter has handed out no number above this one. It may be 0.
     pub last: u64,
-    /// The version, which [`Rows::put_counter`] compares. It changes with each write, and is never a version
-    /// that an earlier record with this name had. `None` if another system's table has no version.
+    /// The version, which [`Rows::put_counter`] compares. It changes with each write, and never equals the
+    /// version of an earlier record with this name. `None` if the record is in another system's table that
+    /// has no versions.
     pub version: Option<u64>,
     /// The numbers that belong to this store.
     pub place: Place,
@@ -131,18 +132,18 @@ impl Place {
     /// All numbers, for a counter with one store.
     pub const ONLY: Self = Self { index: 0, count: 1 };
 
-    /// The largest number of stores that a counter can have.
+    /// The maximum number of stores that a counter can have.
     pub const MAX_COUNT: u64 = 1024;
 }
 
 /// A request for numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Reserve {
-    /// The count of numbers to reserve: 1 to [`MAX_COUNT`](Self::MAX_COUNT).
+    /// How many numbers to reserve: 1 to [`MAX_COUNT`](Self::MAX_COUNT).
     pub count: u64,
     /// The numbers that belong to this store. A row in another system's table has its own place.
     pub place: Place,
-    /// The highest number that this process received from the counter, or 0. A lower number in the record
+    /// The highest number this process has received from the counter, or 0. A lower number in the record
     /// shows that the store has lost writes.
     pub seen: u64,
     /// True to take at most `count` numbers, even if the row in another system's table has a larger step.
@@ -150,16 +151,16 @@ pub struct Reserve {
 }
 
 impl Reserve {
-    /// The largest count in one request.
+    /// The maximum count in one request.
     pub const MAX_COUNT: u64 = 1 << 32;
 }
 
 /// The result of a [`Reserve`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reserved {
-    /// The reserved numbers, which belong only to the caller.
+    /// The reserved numbers, which only the caller may issue.
     Numbers(Numbers),
-    /// Nothing was reserved, because the record does not exist, has another place, is below
+    /// Nothing was reserved, because the record does not exist, has a different place, is below
     /// [`Reserve::seen`], or has fewer numbers left than requested.
     Found(Option<CounterRecord>),
 }
@@ -169,10 +170,10 @@ pub enum Reserved {
 pub struct Numbers {
     /// The lowest number.
     pub first: u64,
-    /// The distance between two neighbours: [`Place::count`].
+    /// The distance between neighbouring numbers: [`Place::count`].
     pub stride: u64,
-    /// The length, at least 1. Another system's table may return more numbers than requested, since its row
-    /// sets the smallest step.
+    /// How many numbers the run has, at least 1. Another system's table may return more numbers than
+    /// requested, since its row sets the minimum step.
     pub count: u64,
     /// The record's version after the reservation.
     pub version: Option<u64>,
@@ -181,14 +182,14 @@ pub struct Numbers {
 /// A counter's rows in other systems' tables. Each call is one attempt, and the keeper cancels a call that
 /// takes too long.
 ///
-/// A cancelled call may still take effect later. Each change is therefore a compare-and-set, or it only skips
-/// numbers when it takes effect unnoticed.
+/// A cancelled call may still take effect later. Each change is therefore either a compare-and-set, or one
+/// that merely skips numbers if it takes effect unnoticed.
 #[async_trait(?Send)]
 pub trait Rows: Send + fmt::Debug {
     /// Takes numbers from a row in one atomic step. It takes the `count` lowest numbers of the
     /// [`place`](Reserve::place) above the numbers that were already handed out, or more if the row's own
-    /// step is larger. It takes no numbers if they would exceed [`LAST_NUMBER`], or in the cases that
-    /// [`Reserved::Found`] lists.
+    /// step is larger. It takes no numbers if they would exceed [`LAST_NUMBER`], or in the cases listed at
+    /// [`Reserved::Found`].
     async fn reserve(&mut self, counter: &CounterName, reserve: &Reserve) -> Result<Reserved, StoreError>;
 
     /// Reads a row, if it exists.
@@ -207,19 +208,19 @@ pub trait Rows: Send + fmt::Debug {
     async fn counter_names(&mut self, namespace: &str, schema: Schema) -> Result<Vec<String>, StoreError>;
 }
 
-/// The reason why a store did not answer.
+/// Why a store did not answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreError {
-    /// The store may answer later, because there is no connection, the call timed out, or the server is
-    /// starting, is read-only or has no leader.
+    /// The store cannot answer at the moment, because there is no connection, the call timed out, or the
+    /// server is starting, is read-only or has no leader.
     Unreachable(String),
-    /// The store cannot answer until somebody changes its setup, because the password is wrong, the database
-    /// does not exist, or another version created the tables.
+    /// The store cannot answer until its setup is changed, because the password is wrong, the database does
+    /// not exist, or another version created the tables.
     Refused(String),
 }
 
 impl StoreError {
-    /// Returns a message that helps the user to solve the problem. It contains no passwords.
+    /// Returns a message that helps the user solve the problem. It contains no passwords.
     #[must_use]
     pub fn text(&self) -> &str {
         match self {

@@ -50,12 +50,12 @@ use crate::records;
 use crate::store::StoreError;
 use crate::url::{Address, Scheme};
 
-/// Opens the store at an address. The store sends nothing before its first use.
+/// Opens the store at an address. Nothing is sent until the store is first used.
 ///
 /// # Errors
 ///
 /// Returns [`StoreError::Refused`] if the address asks for something that the store's client does not
-/// support, or if the store's feature is off. The text names the address.
+/// support, or if the store's feature is off. The message names the address.
 pub fn open(address: &Address) -> Result<Box<dyn records::Store>, StoreError> {
     let name = address.to_string();
     make(address).map_err(|error| match error {
@@ -95,12 +95,12 @@ fn make(address: &Address) -> Result<Box<dyn records::Store>, StoreError> {
 }
 
 /// Returns the statements that create an SQL store's table, and the statements that grant a role `polyflake`
-/// only the privileges that it needs. In PostgreSQL, the table is in the schema `schema_name`, or in `public`
-/// by default.
+/// only the privileges it needs. In PostgreSQL, the table is in the schema `schema_name`, or in `public` by
+/// default.
 ///
 /// # Errors
 ///
-/// Returns the reason why there are no statements: the store has no tables, the store is not built in, or no
+/// Returns the reason if there are no statements: the store has no tables, the store is not built in, or no
 /// address accepts this schema name.
 pub fn schema(scheme: Scheme, schema_name: Option<&str>) -> Result<(String, String), String> {
     let name = schema_name.map(crate::url::schema_name).transpose()?;

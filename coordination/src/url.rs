@@ -1,8 +1,8 @@
 //! Store addresses: `redis://user:password@host:6379/0?namespace=shop&ttl=30s`.
 //!
-//! Some addresses name several hosts, which no URL parser supports. For this reason, this module splits the
-//! parts itself, and uses `url` for the hosts and `percent-encoding` for the escapes. No message in this
-//! module shows a part of the address that may be a secret.
+//! Some addresses name several hosts, which no URL parser supports, so this module splits addresses itself,
+//! and uses `url` for the hosts and `percent-encoding` for the escapes. No message in this module shows any
+//! part of the address that may be a secret.
 
 use core::fmt::{self, Write as _};
 use core::hash::{Hash as _, Hasher as _};
@@ -31,7 +31,7 @@ const OURS: [&str; 12] = [
     "schema_name",
 ];
 
-/// The drivers' parameters whose names look like Polyflake's.
+/// Driver parameters whose names look like those of Polyflake's own parameters.
 const THEIRS: [&str; 2] = ["wait_timeout", "ttl_check_interval"];
 
 /// The function that finds the name of a registered store. It is set once a store is registered.
@@ -142,7 +142,7 @@ impl Scheme {
         }
     }
 
-    /// Returns the store's name for people, and the name of the Cargo feature that includes the store.
+    /// Returns the store's display name, and the name of the Cargo feature that includes the store.
     pub(crate) const fn feature(self) -> (&'static str, &'static str) {
         match self {
             Self::Redis | Self::RedisSentinel | Self::RedisCluster => ("Redis", "redis"),
@@ -181,16 +181,16 @@ pub struct Address {
     pub nodes: Option<RangeInclusive<u64>>,
     /// The largest allowed difference between the local clock and the store's clock.
     pub clock_difference_ms: u64,
-    /// True if the address sets no clock difference. Then the value of an existing space applies if it is
+    /// True if the address sets no clock difference. In that case, an existing space's value applies if it is
     /// smaller.
     pub is_clock_difference_default: bool,
-    /// Redis: the number of replicas that must have a change before the change counts.
+    /// Redis: the number of replicas that must confirm a change before it counts.
     pub replicas: u32,
     /// Redis, PostgreSQL and MySQL: true if the user accepts that the server may lose acknowledged writes.
     pub is_durability_none: bool,
-    /// True if a counter whose store lost writes issues no number until somebody raises the counter.
+    /// True if a counter whose store has lost writes issues no numbers until someone raises the counter.
     pub is_refused_after_loss: bool,
-    /// True if the user declares, at each start, that nobody has had a lease before.
+    /// True if the user declares, at each start, that nobody has held a lease before.
     pub is_init: bool,
     /// SQL stores: the system whose tables contain the counters.
     pub schema: Schema,
@@ -214,7 +214,7 @@ impl Address {
     ///
     /// # Errors
     ///
-    /// Returns an error that describes the fault and shows a valid form. The error contains no part of the
+    /// Returns an error that describes the problem and shows a valid form. The error contains no part of the
     /// address that may be a secret.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
@@ -234,18 +234,8 @@ impl Address {
             return Err(format!("an @ after the host: {ESCAPES}"));
         }
         let (parameters, query) = Parameters::read(query, scheme)?;
-        let (userinfo, hosts) = match authority.rsplit_once('@') {
-            Some((userinfo, hosts)) => (Some(userinfo), hosts),
-            None => (None, authority),
-        };
-        let (user, password) = match userinfo.map(|it| it.split_once(':').unwrap_or((it, ""))) {
-            Some((user, password)) => (Some(user).filter(|it| !it.is_empty()), Some(password)),
-            None => (None, None),
-        };
-        let password = password.filter(|it| !it.is_empty());
-        for part in [user, password].into_iter().flatten() {
-            decode(part).ok_or_else(|| format!("user or password is not UTF-8: {ESCAPES}"))?;
-        }
+        let (userinfo, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
+        let (user, password) = read_userinfo(userinfo)?;
         let hosts = if scheme == Scheme::Sqlite {
             if !authority.is_empty() {
                 return Err(
@@ -300,9 +290,9 @@ impl Address {
         Duration::from_millis((self.ttl_ms / 6).min(5000))
     }
 
-    /// Compares two addresses that lead to one store. Promises depend on some parameters, and two users of a
-    /// lease or a counter must set them to the same values. If the values differ, returns a text that shows
-    /// both.
+    /// Compares two addresses of the same store. Some parameters affect what is promised, so all users of a
+    /// lease or a counter must set those to the same values. If the values differ, returns a message that
+    /// shows both.
     pub(crate) fn other_promises(&self, other: &Self) -> Option<String> {
         let text = |it: &Self| {
             let duration = |ms| humantime::format_duration(Duration::from_millis(ms));
@@ -323,7 +313,7 @@ impl Address {
         self.scheme
     }
 
-    /// Returns true if the scheme asks for TLS. (SQL addresses ask for TLS in the query.)
+    /// Returns true if the scheme requests TLS. (SQL addresses request TLS in the query.)
     pub const fn is_tls(&self) -> bool {
         self.is_tls
     }
@@ -331,8 +321,8 @@ impl Address {
     /// The maximum length of a label, in characters.
     pub(crate) const MAX_LABEL: usize = 128;
 
-    /// Returns the holder's name in a lease's record: `label`, or else the host's name and the ID of the
-    /// calling process.
+    /// Returns the holder's name in a lease's record: `label`, or by default the host name and the calling
+    /// process's ID.
     pub fn label(&self) -> String {
         self.label.clone().unwrap_or_else(|| {
             let host = gethostname::gethostname();
@@ -341,13 +331,13 @@ impl Address {
         })
     }
 
-    /// Returns the hosts, in lower case, with their ports. A `postgres` address may name no host, or a folder
-    /// of sockets. An address of a custom store may name no host, and a host without a port has port 0.
+    /// Returns the hosts, in lower case, with their ports. A `postgres` address may name no host, or a
+    /// directory of sockets. A custom store's address may name no host, and a host without a port has port 0.
     pub fn hosts(&self) -> &[(String, u16)] {
         &self.hosts
     }
 
-    /// Returns the user's name.
+    /// Returns the user name.
     pub fn user(&self) -> Option<String> {
         self.user.as_deref().and_then(decode)
     }
@@ -370,7 +360,7 @@ impl Address {
             .map(|(_, value)| value.into_owned())
     }
 
-    /// Returns the names of the driver parameters, in the order in which the address lists them.
+    /// Returns the names of the driver parameters, in the order the address lists them.
     pub fn parameter_names(&self) -> Vec<String> {
         form_urlencoded::parse(self.query.join("&").as_bytes()).map(|(key, _)| key.into_owned()).collect()
     }
@@ -394,8 +384,8 @@ impl Address {
         url
     }
 
-    /// Returns a key that is equal for two addresses if they can share a connection. Such addresses lead to
-    /// the same store as the same user. Of Polyflake's parameters, the key includes only `schema_name`.
+    /// Returns a key that is the same for two addresses if they can share a connection. Such addresses name
+    /// the same store and the same user. Of Polyflake's parameters, the key includes only `schema_name`.
     pub fn key(&self) -> String {
         let mut hosts = self.hosts.clone();
         hosts.sort();
@@ -435,9 +425,19 @@ fn decode(text: &str) -> Option<String> {
     percent_decode_str(text).decode_utf8().ok().map(Into::into)
 }
 
+/// Reads the user and the password. Both stay escaped.
+fn read_userinfo(userinfo: &str) -> Result<(Option<&str>, Option<&str>), String> {
+    let (user, password) = userinfo.split_once(':').unwrap_or((userinfo, ""));
+    let [user, password] = [user, password].map(|part| Some(part).filter(|it| !it.is_empty()));
+    for part in [user, password].into_iter().flatten() {
+        decode(part).ok_or_else(|| format!("user or password is not UTF-8: {ESCAPES}"))?;
+    }
+    Ok((user, password))
+}
+
 fn read_hosts(text: &str, scheme: Scheme) -> Result<Vec<(String, u16)>, String> {
     if text.is_empty() {
-        // In this case, the driver uses the server on this host or its `host` parameter.
+        // In this case, the driver uses the server on this machine or the one named by its `host` parameter.
         return if matches!(scheme, Scheme::Postgres | Scheme::Custom(_)) {
             Ok(Vec::new())
         } else {
@@ -626,7 +626,7 @@ impl Parameters {
         Ok(true)
     }
 
-    /// If two clocks may differ by the whole duration of a lease, the lease guarantees nothing.
+    /// If two clocks may differ by the full duration of a lease, the lease guarantees nothing.
     fn check_clock_difference(&self) -> Result<(), String> {
         let most_ms = self.ttl_ms / 4;
         let Some(ms) = self.clock_difference_ms.filter(|&ms| ms > most_ms) else { return Ok(()) };
@@ -641,8 +641,8 @@ impl Parameters {
         ))
     }
 
-    /// Checks the two schema parameters. The statements on other systems' tables name no schema, so they
-    /// could silently change a row of the wrong table.
+    /// Checks the two schema parameters. The statements on other systems' tables do not name a schema, so
+    /// they could silently change a row in the wrong table.
     fn check_schema(&self) -> Result<(), String> {
         if self.schema_name.is_some() && self.schema != Schema::Polyflake {
             return Err("schema_name is for Polyflake's own table, and schema=leaf, tinyid or cosid names another: leave \
@@ -659,7 +659,7 @@ fn label(value: &str) -> Result<String, String> {
         return Err(format!("label is a text of 1 to {MAX} characters"));
     }
     if value.contains('`') {
-        // Errors put the label between two backquotes, and services read it from there.
+        // Error messages put the label in backquotes, and services extract it from there.
         return Err("label is a text without a backquote".into());
     }
     if value.chars().any(char::is_control) {
@@ -674,7 +674,7 @@ fn ours(scheme: Scheme) -> String {
     names.join(", ")
 }
 
-/// Returns the stores that take this parameter of Polyflake's, unless `scheme` is one of them.
+/// Returns the stores that accept this Polyflake parameter, unless `scheme` is one of them.
 fn only_for(name: &str, scheme: Scheme) -> Option<&'static str> {
     match name {
         "replicas" if !scheme.is_redis() => Some("Redis only"),
@@ -991,7 +991,7 @@ mod tests {
         #[test]
         fn a_password_is_shown_nowhere(
             scheme in "(redis|rediss|redis-cluster|redis-sentinel|postgres|mysql|etcd|etcds|zookeeper)",
-            // The password is unescaped, as people write it, and each run of letters is a mark that occurs
+            // The password is unescaped, as people write it. Its runs of letters serve as markers that occur
             // nowhere else.
             password in "(Z{3}[0-9]{3}|[:/@?&=%,#.]|\\[|\\]){1,8}",
             rest in "(h|h:1|h,i|[:]1)?(/|/0|/m/0|/x)?([?](ttl=5s|ttl=x|sslmode=require|node=1))?",

@@ -10,20 +10,21 @@ use crate::watched::{LOOK_EVERY, lock};
 /// The users of a lease or a counter.
 #[derive(Debug)]
 pub(crate) struct Users {
-    /// The time for which the lease or counter is kept after its last user leaves without closing it.
+    /// How long the lease or counter is kept after its last user leaves without closing it.
     keep: Duration,
     present: Mutex<Present>,
     over: Condvar,
-    /// The keeper's thread, if it ends with this lease or counter because nothing else is left to keep.
+    /// The keeper's thread, if nothing else needs it, so that it exits once this lease or counter is
+    /// released.
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug)]
 struct Present {
     count: u64,
-    /// Whether the last user closed the lease or counter. Otherwise, the user just left.
+    /// Whether the last user closed the lease or counter, rather than just leaving.
     is_closed: bool,
-    /// The time when the last user left.
+    /// When the last user left.
     since: Instant,
     is_over: bool,
 }
@@ -56,7 +57,7 @@ impl Users {
         lock(&self.present).count == 0
     }
 
-    /// Returns the time for which the lease or counter is still kept, or `None` if it has users.
+    /// Returns how much longer the lease or counter is kept, or `None` if it has users.
     pub(crate) fn kept_for(&self) -> Option<Duration> {
         let present = lock(&self.present);
         let left = || self.keep.saturating_sub(present.since.elapsed());
@@ -75,7 +76,7 @@ impl Users {
         self.over.notify_all();
     }
 
-    /// Stores the keeper's thread, which ends once this lease or counter is released.
+    /// Stores the keeper's thread, which exits once this lease or counter is released.
     pub(crate) fn keep_thread(&self, thread: Option<JoinHandle<()>>) {
         *lock(&self.thread) = thread;
     }

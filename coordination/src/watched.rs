@@ -1,4 +1,4 @@
-//! A state that the keeper changes and that calls wait on.
+//! State that the keeper changes and that calls wait on.
 
 use core::pin::pin;
 use core::task::{Context, Poll, Waker};
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::url::Address;
 
-/// The interval at which a call that waits for the keeper checks whether it was interrupted.
+/// The interval at which a call waiting for the keeper checks whether it was interrupted.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Locks a mutex even if a thread panicked while holding it. The code that holds a lock keeps the invariants
@@ -21,19 +21,19 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The reason why a store returned no number.
+/// Why a store returned no number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Trouble {
     pub(crate) error: Error,
-    /// Whether waiting cannot help.
+    /// True if waiting would not help.
     pub(crate) is_final: bool,
 }
 
-/// A call's way of waiting: it either blocks its thread or is awaited.
+/// How a call waits: it either blocks its thread or is awaited.
 pub(crate) trait Waiting {
     type Error: From<Error>;
 
-    /// Returns the time since the call began to wait, or since an earlier moment.
+    /// Returns the time since the call began to wait, or since some earlier moment.
     fn elapsed(&mut self) -> Duration;
 
     /// Waits until the state has changed more than `changes` times, but no longer than `longest`.
@@ -96,7 +96,7 @@ impl Waiting for Awaiting {
     }
 }
 
-/// Runs a future that waits with [`Blocking`]. Such a future is ready at the first poll.
+/// Runs a future that waits with [`Blocking`]. Such a future is ready on the first poll.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
@@ -110,7 +110,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 #[derive(Debug, Default)]
 pub(crate) struct Watched<S> {
     state: Mutex<S>,
-    /// The number of times that the state has changed.
+    /// The number of times the state has changed.
     changes: Mutex<u64>,
     /// `changed` wakes blocking calls, and `awaited` wakes awaited calls.
     changed: Condvar,
@@ -162,8 +162,8 @@ impl<S: Send> Watched<S> {
     }
 
     /// Calls `look` until it reports that opening has succeeded or failed. The keeper's task reports one or
-    /// the other soon after the address's `wait` is over. If the keeper's thread does not run, this wait ends
-    /// a minute later.
+    /// the other soon after the address's `wait` has elapsed. If the keeper's thread is not running, this
+    /// method gives up a minute after that.
     pub(crate) async fn wait_until_open<W: Waiting>(
         &self,
         wait: &mut W,

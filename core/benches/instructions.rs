@@ -1,5 +1,5 @@
-//! `instructions PATH CALLS` calls one path of the core that many times; without arguments it lists the paths.
-//! `tools/instructions` counts the instructions of the calls and compares them with `instructions.txt`.
+//! `instructions PATH CALLS` calls one path of the core CALLS times; without arguments, it lists the paths.
+//! `tools/instructions` counts the instructions the calls take and compares them with `instructions.txt`.
 
 use std::hint::black_box;
 
@@ -23,7 +23,7 @@ const PATHS: [(&str, Run); 14] = [
     ("ID from base62", id_from_base62),
     ("public ID from ID", public_id_from_id),
     ("ID from public ID", id_from_public_id),
-    // The same for every key: a branch on its digits would reveal them.
+    // Both counts must be the same: a branch on a key's digits would reveal them.
     ("public key of digits", public_key_of_digits),
     ("public key of letters", public_key_of_letters),
 ];
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(run(calls.parse()?)?)
 }
 
-/// Callgrind counts only in this function: `tools/instructions` knows its name.
+/// Callgrind counts only inside this function: `tools/instructions` knows it by name.
 #[inline(never)]
 fn counted(calls: u64, mut call: impl FnMut() -> Result<(), Error>) -> Result<(), Error> {
     for _ in 0..calls {
@@ -53,7 +53,7 @@ fn counted(calls: u64, mut call: impl FnMut() -> Result<(), Error>) -> Result<()
     Ok(())
 }
 
-/// A clock that does not move, at a time that the compiler does not know.
+/// A clock that stands still, at a time unknown to the compiler.
 fn held() -> impl Fn() -> Result<i64, ClockError> {
     let now_ms = black_box(1_767_225_600_000);
     move || Ok(now_ms)
@@ -76,7 +76,7 @@ fn next_id_system(calls: u64) -> Result<(), Error> {
     counted(calls, || ids.next_id().map(|id| _ = black_box(id)))
 }
 
-/// The store of a lease that never ends.
+/// The store for a lease that never expires.
 #[derive(Debug)]
 struct Granted;
 

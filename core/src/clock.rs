@@ -13,10 +13,10 @@ pub use builtin::{BuiltinClock, ClockName, SystemClock};
 pub use source::TimeSource;
 pub use steady::SteadyClock;
 
-/// A source of time. Closures that return `Result<i64, ClockError>` are clocks.
+/// A source of time. Any closure that returns `Result<i64, ClockError>` is a clock.
 ///
-/// A clock may stop, jump or go back: [`Snowflake`](crate::Snowflake) never repeats an ID because of it.
-/// Every call reads the clock at least once, and holds no lock while it does.
+/// A clock may stop, jump or go back: a [`Snowflake`](crate::Snowflake) never repeats an ID because of it.
+/// Every call reads the clock at least once, and holds no lock while doing so.
 ///
 /// ```
 /// use polyflake::{Snowflake, UnixTime};
@@ -26,16 +26,16 @@ pub use steady::SteadyClock;
 /// # Ok::<(), polyflake::Error>(())
 /// ```
 pub trait Clock {
-    /// The time now, in Unix ms (milliseconds since 1970-01-01T00:00Z, leap seconds not counted).
+    /// The current time, in Unix ms (milliseconds since 1970-01-01T00:00Z, not counting leap seconds).
     ///
     /// # Errors
     ///
-    /// Any reason why the clock cannot tell the time. The call that needed it then fails with `clock_failed`.
+    /// Any reason the clock cannot tell the time. The call that needed it then fails with `clock_failed`.
     fn unix_ms(&self) -> Result<i64, ClockError>;
 
-    /// The time now, read afresh after everything that the caller did before. Only a clock that caches its
-    /// reading needs its own version. A call uses this before it fails, waits, or decides that the clock has
-    /// stepped back.
+    /// The current time, read afresh after everything the caller has done so far. Only a clock that caches
+    /// its readings needs to override this. A call uses it before it fails, waits, or decides that the clock
+    /// has stepped back.
     ///
     /// # Errors
     ///
@@ -44,16 +44,16 @@ pub trait Clock {
         self.unix_ms()
     }
 
-    /// Roughly how long it takes until [`unix_ms`](Self::unix_ms), which has just returned `now_ms`, returns
-    /// `target_ms`. The answer may be too short, because the clock is read again. A clock that counts in
-    /// units finer than a millisecond can be more exact.
+    /// Roughly how long it will be until [`unix_ms`](Self::unix_ms), which has just returned `now_ms`,
+    /// returns `target_ms`. The answer may be too short, because the clock is read again afterwards. A clock
+    /// with a resolution finer than a millisecond can be more precise.
     fn until(&self, now_ms: i64, target_ms: i64) -> Duration {
         let whole_ms = u64::try_from(target_ms.saturating_sub(now_ms)).unwrap_or(0);
         // The first of these milliseconds may be almost over.
         Duration::from_millis(whole_ms.saturating_sub(1)).max(Duration::from_micros(200))
     }
 
-    /// Returns true for the system's clock, which is the same for everyone who uses it.
+    /// Returns true for the system's clock, which all its users share.
     #[doc(hidden)]
     fn is_of_the_system(&self) -> bool {
         false
@@ -66,7 +66,7 @@ impl<F: Fn() -> Result<i64, ClockError>> Clock for F {
     }
 }
 
-/// The error of a [`Clock`] that cannot tell the time. The call fails with `clock_failed`.
+/// The error from a [`Clock`] that cannot tell the time. The call fails with `clock_failed`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockError {
     reason: &'static str,

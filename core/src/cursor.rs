@@ -31,7 +31,8 @@ impl Cursor {
         }
     }
 
-    /// Returns the last slot taken. Acquire, because a caller that loads it twice reads the clock in between.
+    /// Returns the last slot taken. Uses Acquire ordering, because a caller that loads it twice reads the
+    /// clock in between.
     #[inline]
     pub(crate) fn load(&self) -> u64 {
         self.slot.load(Ordering::Acquire)
@@ -43,8 +44,8 @@ impl Cursor {
         self.slot.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Does the same as [`advance`](Self::advance), without a locked instruction. The caller's lock keeps
-    /// other calls from moving the cursor between its `load` and this call.
+    /// Like [`advance`](Self::advance), but without a locked instruction. The caller's lock keeps other calls
+    /// from moving the cursor between its `load` and this call.
     #[inline]
     pub(crate) fn advance_under_lock(&self, from: u64, to: u64) -> bool {
         debug_assert_eq!(self.load(), from, "another call moved the cursor without the lock");
@@ -57,7 +58,7 @@ impl Cursor {
         !self.began_at(self.load())
     }
 
-    /// Returns true if a cursor that is at `last` has not issued anything yet.
+    /// Returns true if a cursor at `last` has not issued anything yet.
     pub(crate) fn began_at(&self, last: u64) -> bool {
         last == self.first.load(Ordering::Relaxed)
     }

@@ -13,10 +13,11 @@ mod likelihood;
 pub use all::DecodedAll;
 pub use likelihood::Likelihood;
 
-/// An instant: a whole number of Unix milliseconds, and whether a fraction of a millisecond follows.
+/// An instant: a whole number of Unix milliseconds, and a flag that tells whether a fraction of a millisecond
+/// follows.
 ///
 /// Built from Unix ms, µs or ns, or from a [`std::time::SystemTime`] with `into`. An instant that is out of
-/// range causes an error where it is used, and the error names it.
+/// range causes an error where it is used, and that error names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct UnixTime {
     floor_ms: Number,
@@ -113,12 +114,12 @@ impl Decoded {
         self.layout.timestamp().value(self.id)
     }
 
-    /// The values of all node fields joined into one number, from the highest field to the lowest.
+    /// The values of all node fields combined into one number, highest field first.
     pub fn node(&self) -> u64 {
         self.layout.node_of(self.id)
     }
 
-    /// The names and values of the node fields, from the highest to the lowest.
+    /// The names and values of the node fields, highest first.
     pub fn fields(&self) -> impl Iterator<Item = (&str, u64)> {
         self.layout.node_fields().map(|field| (field.name(), field.value(self.id)))
     }
@@ -149,7 +150,7 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// `invalid_id` if a bit above the layout's highest is set.
+    /// `invalid_id` if any bit above the layout's highest bit is set.
     pub fn decode(&self, id: impl Into<Number>) -> Result<Decoded, Error> {
         let given = id.into();
         match given.to_u64() {
@@ -158,8 +159,9 @@ impl Layout {
         }
     }
 
-    /// Returns the ID for an instant (rounded down to its tick), a node and a sequence number. Use it to
-    /// migrate rows to new IDs, and in tests. Nothing stops it from repeating an ID that has been issued.
+    /// Returns the ID for an instant (rounded down to its tick), a node and a sequence number. Use it in
+    /// tests and to migrate rows to new IDs. Nothing prevents it from repeating an ID that has already been
+    /// issued.
     ///
     /// # Errors
     ///
@@ -290,7 +292,7 @@ mod tests {
         let later = UnixTime::from_us(1_700_000_000_000_001);
         assert_eq!(layout.min_id(later).unwrap(), ms);
         assert_eq!(layout.max_id(later).unwrap(), ms - 1);
-        // The smallest step of the Windows clock.
+        // The resolution of the Windows clock.
         let later = UNIX_EPOCH + Duration::new(1_700_000_000, 100);
         assert_eq!(layout.min_id(later).unwrap(), ms);
         assert_eq!(layout.max_id(later).unwrap(), ms - 1);

@@ -1,8 +1,8 @@
 //! Errors: a permanent code, and a message that names the value and says what would be valid.
 //!
-//! The text of a message is written where the error is created, with [`error!`](crate::error::error): a
-//! template with a `%` for each value. An error stores its values and builds the message in pieces, only when
-//! somebody asks for it: `core::fmt` would make WebAssembly larger, and `no_std` has no strings.
+//! A message is written where the error is created, with [`error!`](crate::error::error): a template with a
+//! `%` for each value. An error stores its values and builds the message in pieces, only on demand:
+//! `core::fmt` would make the WebAssembly module larger, and `no_std` has no `String`.
 
 use core::fmt;
 
@@ -15,35 +15,35 @@ use crate::word::{Out, OwnedWord, Word, at, copy, display, narrow, put, write_ca
 #[non_exhaustive]
 #[repr(i32)]
 pub enum ErrorCode {
-    /// The layout cannot work.
+    /// The layout is invalid.
     InvalidLayout = 1,
     /// No preset has this name.
     UnknownLayout = 2,
     /// A node field is missing, unknown or out of range.
     InvalidNode = 3,
-    /// The value or the name of any other option is invalid.
+    /// The name or value of any other option is invalid.
     InvalidOption = 4,
-    /// The ID is outside its layout, or the text is not an ID.
+    /// The ID does not fit its layout, or the string is not an ID.
     InvalidId = 5,
     /// The time is before the epoch or past the layout's end.
     TimeOutOfRange = 6,
-    /// The clock is further back than `max_backward_ms` allows.
+    /// The clock stepped back further than `max_backward_ms` allows.
     ClockMovedBackwards = 7,
-    /// No slot became free within the time that the call may wait.
+    /// No slot became available within the time that the call may wait.
     SequenceExhausted = 8,
     /// The Snowflake was used in a child of the process that created it.
     Forked = 9,
-    /// The caller's clock raised or returned no time.
+    /// The caller's clock failed or returned no time.
     ClockFailed = 10,
     /// The state file cannot be opened, or belongs to another layout or node.
     StateFile = 11,
     /// No worker is free, or the store cannot be reached.
     LeaseUnavailable = 12,
-    /// The lease ran out. No more IDs are issued on it.
+    /// The lease expired, and no more IDs are issued under it.
     LeaseLost = 13,
     /// The Snowflake was used after `close`.
     Closed = 14,
-    /// A counter has no number left: its store did not provide any in time, or the counter has reached its
+    /// A counter has no numbers left: its store did not provide any in time, or the counter has reached its
     /// end.
     CounterUnavailable = 15,
     /// A panic was caught: this is a bug in Polyflake.
@@ -51,7 +51,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    /// All codes, in the order of their numbers.
+    /// All codes, in numerical order.
     pub const ALL: [Self; 16] = [
         Self::InvalidLayout,
         Self::UnknownLayout,
@@ -71,12 +71,12 @@ impl ErrorCode {
         Self::Internal,
     ];
 
-    /// The number of this error in every language.
+    /// The error's number, the same in every language.
     pub const fn number(self) -> i32 {
         self as i32
     }
 
-    /// The name of this error in every language, such as `invalid_layout`.
+    /// The error's name, the same in every language, such as `invalid_layout`.
     pub const fn name(self) -> &'static str {
         self.texts().0
     }
@@ -126,7 +126,7 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// An error: [`code`](Self::code) tells which, and `Display` names the value and says what would be valid.
+/// An error. [`code`](Self::code) identifies it, and `Display` names the value and says what would be valid.
 ///
 /// ```
 /// use polyflake::{ErrorCode, Layout};
@@ -144,15 +144,15 @@ pub struct Error {
 /// A value that replaces a `%` in a template.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Value<'a> {
-    /// A text from the caller.
+    /// A string from the caller.
     Bytes(&'a [u8]),
-    /// A text from the caller that was copied.
+    /// A copied string from the caller.
     Given(OwnedWord),
-    /// A text that is cut if it is long.
+    /// A string that is truncated if it is long.
     Word(Word<'a>),
-    /// A text from Polyflake.
+    /// A string from Polyflake.
     Text(&'a str),
-    /// The name of an option. In JavaScript it is in camelCase.
+    /// The name of an option, shown in camelCase in JavaScript.
     Option(&'a str),
     Number(u64),
     /// An operating system's error number.
@@ -197,9 +197,9 @@ impl Error {
         Self { template, code, values }
     }
 
-    /// Creates an error whose message comes from outside, such as from a store, and may be long. Every
-    /// language shows the message unchanged, except for [hidden](crate::is_hidden) characters: other programs
-    /// may have written to the store.
+    /// Creates an error whose message comes from outside (from a store, for example) and may be long. Every
+    /// language shows the message unchanged, except for [hidden](crate::is_hidden) characters, since other
+    /// programs may have written to the store.
     #[cfg(feature = "std")]
     #[doc(hidden)]
     pub fn from_outside(code: ErrorCode, message: &str) -> Self {
@@ -221,7 +221,7 @@ impl Error {
         self.code
     }
 
-    /// The message with the names of options in camelCase, as in JavaScript.
+    /// The message with option names in camelCase, as in JavaScript.
     ///
     /// ```
     /// use polyflake::Snowflake;
@@ -233,7 +233,8 @@ impl Error {
         CamelCase(self)
     }
 
-    /// [`camel_case`](Self::camel_case) in pieces, for programs that are too small for `core::fmt`.
+    /// Writes [`camel_case`](Self::camel_case) in pieces, for programs that are too small to include
+    /// `core::fmt`.
     pub fn write_camel_case(&self, out: &mut dyn FnMut(&str)) {
         self.write(out, write_camel_case);
     }
@@ -266,7 +267,7 @@ impl Error {
         write_ours(out, rest);
     }
 
-    /// With `clock_moved_backwards`, how many milliseconds the clock is behind the last ID issued.
+    /// For `clock_moved_backwards`, how many milliseconds the clock is behind the last ID issued, less `max_ahead_ms`.
     pub const fn behind_ms(&self) -> Option<u64> {
         match self.code {
             ErrorCode::ClockMovedBackwards => self.values.number(0),
@@ -274,9 +275,9 @@ impl Error {
         }
     }
 
-    /// With `clock_moved_backwards` and `sequence_exhausted`, the milliseconds, by the clock, until the next
-    /// ID can be issued. With `lease_lost`, the milliseconds until the next request to the store, if there
-    /// will be one.
+    /// For `clock_moved_backwards` and `sequence_exhausted`, how many milliseconds the clock must advance
+    /// before the next ID can be issued. For `lease_lost`, the number of milliseconds until the next request
+    /// to the store, if another will be made.
     pub const fn retry_after_ms(&self) -> Option<u64> {
         match self.code {
             ErrorCode::ClockMovedBackwards | ErrorCode::LeaseLost => self.values.number(2),
@@ -286,8 +287,8 @@ impl Error {
     }
 }
 
-/// The values of a message, stored back to back. They are small, because every call returns a `Result` that
-/// has room for an error.
+/// The values of a message, stored back to back. Kept small, because every call returns a `Result` with room
+/// for an error.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Values {
     bytes: [u8; Self::BYTES],
@@ -304,7 +305,7 @@ enum Kind {
     Number,
     #[cfg(feature = "std")]
     Os,
-    /// No value: the template is a text from outside.
+    /// No value: the template is itself a message from outside.
     #[cfg(feature = "std")]
     Verbatim,
 }
@@ -345,7 +346,7 @@ impl Values {
         self.with_bytes(word.bytes(), if word.is_cut() { Kind::CutText } else { Kind::Text })
     }
 
-    /// Adds a value. A text that does not fit is cut.
+    /// Adds a value. A string that does not fit is truncated.
     const fn with_bytes(mut self, bytes: &[u8], kind: Kind) -> Self {
         let mut index = 0;
         let mut start = 0;
@@ -401,8 +402,8 @@ impl Values {
     }
 }
 
-/// Returns a copy of the text that lives as long as the process, because errors are copied. At most a few
-/// hundred texts are kept.
+/// Returns a copy of the message that lives as long as the process, because errors are `Copy`. At most a few
+/// hundred messages are kept.
 #[cfg(feature = "std")]
 fn kept(text: &str) -> Option<&'static str> {
     use std::sync::{Mutex, TryLockError};
@@ -449,7 +450,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// The message of an [`Error`] with option names as JavaScript writes them, from [`Error::camel_case`].
+/// The message of an [`Error`] with option names as JavaScript spells them, from [`Error::camel_case`].
 #[derive(Debug, Clone, Copy)]
 pub struct CamelCase<'a>(&'a Error);
 
@@ -478,7 +479,7 @@ mod tests {
             assert_eq!(code.number(), expected);
             assert!(names.insert(code.name()));
         }
-        // clippy's `result_large_err` warns callers from 128 on.
+        // clippy's `result_large_err` warns callers at 128 bytes and up.
         assert!(size_of::<Error>() <= 120, "{}", size_of::<Error>());
     }
 

@@ -34,21 +34,21 @@ use crate::snowflake::Snowflake;
 /// # Ok::<(), Error>(())
 /// ```
 pub trait IdGenerator {
-    /// The error of a call.
+    /// The error that a call returns.
     type Error: error::Error + Send + Sync + 'static;
 
-    /// The next ID.
+    /// Returns the next ID.
     ///
     /// # Errors
     ///
-    /// Any error of the generator.
+    /// Any error from the generator.
     fn next_id(&self) -> Result<u64, Self::Error>;
 
     /// Fills `ids`. If a call fails, the IDs already written are lost: they are not issued again.
     ///
     /// # Errors
     ///
-    /// Any error of the generator.
+    /// Any error from the generator.
     fn fill(&self, ids: &mut [u64]) -> Result<(), Self::Error> {
         for id in ids {
             *id = self.next_id()?;
@@ -60,7 +60,7 @@ pub trait IdGenerator {
     ///
     /// # Errors
     ///
-    /// Any error of the generator.
+    /// Any error from the generator.
     fn next_ids(&self, n: usize) -> Result<std::vec::Vec<u64>, Self::Error> {
         let mut ids = std::vec![0; n];
         self.fill(&mut ids)?;

@@ -90,8 +90,9 @@ impl fmt::Debug for Field {
 
 /// The meaning of an ID's bits: the fields from the highest bit down, the epoch, and the tick.
 ///
-/// Create a layout from the name of a preset or a layout text with [`Layout::parse`], or from its parts with
-/// [`Layout::new`]. Both work in `const`. A layout prints as its text, which parses back to an equal layout.
+/// Create a layout from the name of a preset or a layout string with [`Layout::parse`], or from its parts with
+/// [`Layout::new`]. Both work in `const`. `Display` shows a layout as its text, which parses back to an equal
+/// layout.
 ///
 /// ```
 /// use polyflake::Layout;
@@ -106,8 +107,8 @@ impl fmt::Debug for Field {
 /// ```
 ///
 /// Limits: exactly one `timestamp` and one `sequence` (at most 32 bits), with the timestamp above the
-/// sequence; at most 8 node fields, with at most 32 bits together; at most 64 bits in all; names of at most
-/// 24 bytes; an end of at most 2^63-1 Unix ms.
+/// sequence; at most 8 node fields, totalling at most 32 bits; at most 64 bits in all; names of at most 24
+/// bytes; an end no later than 2^63-1 Unix ms.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Layout {
     fields: [Field; MAX_FIELDS],
@@ -161,7 +162,7 @@ impl Layout {
         (self.timestamp.max() * self.tick_ms) + self.epoch_ms + (self.tick_ms - 1)
     }
 
-    /// The width of all fields together: every ID is below 2 to this power.
+    /// The combined width of all fields: every ID is below 2 to this power.
     pub const fn total_bits(&self) -> u32 {
         // There are no gaps between the fields or below the last one.
         match self.fields() {
@@ -170,7 +171,7 @@ impl Layout {
         }
     }
 
-    /// The width of a slot, which consists of timestamp and sequence.
+    /// The width of a slot, which consists of the timestamp and the sequence.
     pub(crate) const fn slot_bits(&self) -> u32 {
         self.timestamp_bits() + self.sequence_bits()
     }
@@ -195,7 +196,7 @@ impl Layout {
         self.sequence.shift()
     }
 
-    /// The width of all node fields together.
+    /// The combined width of all node fields.
     pub const fn node_bits(&self) -> u32 {
         self.total_bits() - self.slot_bits()
     }
@@ -210,7 +211,7 @@ impl Layout {
         1 << self.node_bits()
     }
 
-    /// Joins the values of the node fields in `id`, from the highest field to the lowest.
+    /// Combines the values of the node fields in `id`, highest field first.
     pub(crate) fn node_of(&self, id: u64) -> u64 {
         self.node_fields().fold(0, |node, field| (node << field.bits()) | field.value(id))
     }
@@ -239,7 +240,7 @@ impl Layout {
 }
 
 impl Layout {
-    /// Writes the layout's text in pieces, for programs that are too small for `core::fmt`.
+    /// Writes the layout's text in pieces, for programs that are too small to include `core::fmt`.
     pub fn write_text(&self, out: &mut dyn FnMut(&str)) {
         for (n, field) in self.fields().iter().enumerate() {
             out(if n == 0 { "" } else { "|" });
@@ -268,7 +269,7 @@ impl fmt::Debug for Layout {
     }
 }
 
-/// The highest value that fits `bits` bits (at most 64).
+/// The highest value that fits in `bits` bits (at most 64).
 pub(crate) const fn ones(bits: u32) -> u64 {
     match bits {
         0 => 0,

@@ -1,18 +1,18 @@
-//! A leased node. It comes from outside, as the time of a clock does.
+//! A leased node. Like the time, it is supplied from outside.
 //!
-//! A lease uses the same cursor for all nodes that it holds in succession, so that IDs keep growing. Node,
-//! cursor and limit appear to change together although the path of an ID takes no lock, because both sides
+//! A lease uses one cursor for all the nodes it holds in succession, so that IDs keep increasing. Although
+//! the hot path takes no lock, the node, cursor and limit appear to change together, because both sides
 //! follow a fixed order:
 //!
 //! - [`Lease::end`] stores 0 in the node's limit and then advances the cursor. A call that loads the cursor
-//!   after that sees the 0, and a call that loaded it before fails to advance it. The old value of the cursor
-//!   is the last slot issued.
+//!   afterwards sees the 0, and a call that loaded it earlier fails to advance it. The cursor's old value is
+//!   the last slot issued.
 //! - [`Lease::shorten`] lowers the limit and then advances the cursor by one slot, for the same reason.
-//! - [`Lease::hold`] advances the cursor to where the next node begins and then sets a limit for it, in a
+//! - [`Lease::hold`] advances the cursor to where the next node begins and then sets that node's limit, in a
 //!   separate word.
-//! - The path of an ID loads the cursor, the limit and the node, in this order, and then advances the cursor.
-//!   A Snowflake stores the new node (`permit_by_lease`) before it follows that node's limit, so the node
-//!   that it loads matches the limit.
+//! - The hot path loads the cursor, the limit and the node, in that order, and then advances the cursor. A
+//!   Snowflake stores the new node (`permit_by_lease`) before it follows that node's limit, so the node it
+//!   loads matches the limit.
 
 use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
@@ -36,8 +36,8 @@ use crate::word::Word;
 
 /// The owner of a lease: it talks to the store on a separate thread and reports to the [`Lease`].
 pub trait LeaseKeeper: Send + Sync + UnwindSafe + RefUnwindSafe + fmt::Debug {
-    /// A call has no slot left, so the lease must be renewed or another node found now. This must return at
-    /// once.
+    /// A call has no slots left, so the lease must be renewed or another node found at once. This must return
+    /// immediately.
     fn wake(&self);
 
     /// A Snowflake was built on the lease.
@@ -50,14 +50,13 @@ pub trait LeaseKeeper: Send + Sync + UnwindSafe + RefUnwindSafe + fmt::Debug {
     /// The store's address, without secrets.
     fn store(&self) -> &str;
 
-    /// Without a lease, the ms until the next request to the store.
+    /// While no lease is held, the ms until the next request to the store.
     fn retry_after_ms(&self) -> u64;
 
     /// Returns true if the store answered the last request.
     fn is_reachable(&self) -> bool;
 
-    /// Returns true if the thread that talks to the store has panicked, so that nothing renews the lease any
-    /// more.
+    /// Returns true if the thread that talks to the store has panicked, so nothing renews the lease any more.
     fn has_panicked(&self) -> bool {
         false
     }
@@ -94,13 +93,13 @@ pub struct Lease {
     keeper: Box<dyn LeaseKeeper>,
 }
 
-/// The lease's node, or the last one.
+/// The lease's current node, or its last one.
 #[derive(Debug, Clone, Copy)]
 struct Present {
     node: u64,
     limit: &'static AtomicU64,
     claim: &'static LeasedNode,
-    /// The first tick in which nothing may be issued, or `None` after the node was ended.
+    /// The first tick in which nothing may be issued, or `None` after [`Lease::end`].
     bound: Option<u64>,
 }
 
@@ -118,7 +117,7 @@ impl Lease {
         }))
     }
 
-    /// Returns true if this process uses the node in another way: without a lease, or with a different lease.
+    /// Returns true if this process uses the node some other way: without a lease, or with a different lease.
     /// A node that this lease holds or has lost does not count, because this lease may get it again.
     pub fn is_used(&self, node: u64) -> bool {
         registry::is_used(&Key::of(&self.layout, node), self.address())
@@ -129,8 +128,9 @@ impl Lease {
         &self.layout
     }
 
-    /// Switches to a node: the lease issues from the start of `first_tick` up to, but not including, `bound`.
-    /// The previous node must have been ended. Returns `false` if this process uses the node in another way.
+    /// Switches to a node: IDs are issued from the start of `first_tick` up to, but not including, `bound`.
+    /// For the previous node, [`end`](Self::end) must have been called. Returns `false` if this process uses
+    /// the node some other way.
     pub fn hold(&self, node: u64, first_tick: u64, bound: u64) -> bool {
         let Some(claim) = registry::lease(&Key::of(&self.layout, node), self.address()) else { return false };
         let Some(limit) = self.made_in.new_limit() else { return false };
@@ -139,7 +139,7 @@ impl Lease {
         let mut present = self.lock();
         *present = Some(Present { node, limit, claim, bound: Some(bound) });
         let last = self.cursor.slot.fetch_max(before, Ordering::AcqRel).max(before);
-        // The node begins in the way a fresh tick does.
+        // The node begins at the sequence number of a fresh tick.
         self.cursor.first.store(last, Ordering::Release);
         limit.store(self.last_before(bound), Ordering::Release);
         true
@@ -154,7 +154,7 @@ impl Lease {
         }
     }
 
-    /// Moves the bound back to the tick at which another process begins.
+    /// Moves the bound back to the tick at which another process begins to use the node.
     pub fn shorten(&self, bound: u64) {
         let mut present = self.lock();
         let is_later = |before: u64| bound < before;
@@ -163,17 +163,17 @@ impl Lease {
         };
         present.bound = Some(bound);
         present.limit.fetch_min(self.last_before(bound), Ordering::AcqRel);
-        // Moves to another slot, so that a call that saw the old limit and has not advanced the cursor yet
-        // fails to advance it.
+        // Moves the cursor to another slot, so that a call that saw the old limit and has not advanced the
+        // cursor yet fails to advance it.
         let past = |last: u64| last.checked_add(1);
         let last = self.cursor.slot.fetch_update(Ordering::AcqRel, Ordering::Acquire, past);
         if let Some(last) = last.ok().filter(|last| self.cursor.began_at(*last)) {
-            // Nothing has been taken yet.
+            // No slot has been taken yet.
             self.cursor.first.store(last + 1, Ordering::Release);
         }
     }
 
-    /// Stops issuing with the current node, and returns the tick after the last one in which the node was
+    /// Stops issuing IDs with the current node, and returns the tick after the last one in which the node was
     /// used.
     pub fn end(&self) -> u64 {
         let mut present = self.lock();
@@ -181,8 +181,8 @@ impl Lease {
         if let Some(present) = present.as_mut().filter(|present| present.bound.is_some()) {
             present.limit.store(0, Ordering::Release);
             present.bound = None;
-            // Always moves to another slot, so that a call that has not advanced the cursor yet fails to
-            // advance it.
+            // Always moves the cursor to another slot, so that a call that has not advanced the cursor yet
+            // fails to advance it.
             let past = |last: u64| Some(last.saturating_add(1) | ones(bits));
             let last = self.cursor.slot.fetch_update(Ordering::AcqRel, Ordering::Acquire, past);
             present.claim.free(self.address());
@@ -197,7 +197,7 @@ impl Lease {
         self.lock().map(|present| present.node)
     }
 
-    /// Counts a lost lease: it expired, or another process has the node.
+    /// Counts a lost lease: one that expired, or whose node another process has.
     pub fn count_loss(&self) {
         self.losses.fetch_add(1, Ordering::Relaxed);
     }
@@ -251,8 +251,8 @@ impl LeaseUse {
         &self.lease.cursor
     }
 
-    /// Passes the node and the word of its limit to `follow`. Nobody can change them before `follow` has
-    /// stored them.
+    /// Passes the node and the word that holds its limit to `follow`. Nothing can change them until `follow`
+    /// has stored them.
     pub(crate) fn look(&self, follow: impl FnOnce(u64, &'static AtomicU64)) {
         if let Some(Present { node, limit, .. }) = *self.lease.lock() {
             follow(node, limit);
@@ -282,7 +282,7 @@ impl LeaseUse {
         self.lease.keeper.has_panicked()
     }
 
-    /// The error of a call after the lease has expired.
+    /// The error for a call after the lease has expired.
     pub(crate) fn lost(&self) -> Error {
         let keeper = &self.lease.keeper;
         if keeper.has_panicked() {
@@ -303,7 +303,7 @@ impl LeaseUse {
         )
     }
 
-    /// Describes the lease for the program.
+    /// Describes the lease, for [`Snowflake::lease`](crate::Snowflake::lease).
     pub(crate) fn info(&self, rule: &Rule, now_ms: i64) -> LeaseInfo {
         let present = *self.lease.lock();
         let keeper = &self.lease.keeper;
@@ -329,7 +329,7 @@ impl LeaseUse {
     pub(crate) fn leave(&self) -> Option<GiveBack> {
         // The parent process keeps its leases.
         let is_first = !self.is_over.swap(true, Ordering::AcqRel) && self.lease.is_alive();
-        // `GiveBack` is created only in this case, because dropping one counts too.
+        // `GiveBack` is created only in this case, because dropping one also notifies the keeper.
         is_first.then(|| GiveBack(Some(self.lease)))
     }
 }
@@ -340,15 +340,15 @@ impl Drop for LeaseUse {
     }
 }
 
-/// A leased node that will be given back, from [`Snowflake::close_later`](crate::Snowflake::close_later).
-/// Run it on a thread that may wait for the store. If it is dropped instead, the lease remains until its TTL
-/// has passed.
+/// The pending return of a leased node, from [`Snowflake::close_later`](crate::Snowflake::close_later). Call
+/// [`run`](Self::run) on a thread that may wait for the store. If this is dropped instead, the lease lasts
+/// until its TTL expires.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct GiveBack(Option<&'static Lease>);
 
 impl GiveBack {
-    /// Gives the node back unless somebody else uses it.
+    /// Gives the node back, unless another Snowflake is still using it.
     pub fn run(mut self) {
         if let Some(lease) = self.0.take() {
             lease.keeper.left(true);
@@ -368,12 +368,12 @@ impl Drop for GiveBack {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeaseInfo {
-    /// The lease's node, or the last one.
+    /// The lease's current node, or its last one.
     pub node: u64,
-    /// The time until which IDs may be issued without an answer from the store, in Unix ms; 0 if there is no
-    /// node now.
+    /// The time, in Unix ms, until which IDs may be issued without an answer from the store; 0 if the lease
+    /// has no node now.
     pub bound_ms: u64,
-    /// The time left until then, in ms.
+    /// The time left until `bound_ms`, in ms.
     pub left_ms: u64,
     /// The store's address, without secrets.
     pub store: String,
@@ -389,7 +389,7 @@ pub enum LeaseState {
     Held,
     /// The lease has a node, but the store did not answer the last request. IDs are issued until the bound.
     Unreachable,
-    /// The lease ran out: no IDs are issued until the store has renewed it or has assigned another node.
+    /// The lease expired: no IDs are issued until the store has renewed it or assigned another node.
     Lost,
     /// This Snowflake was closed.
     Closed,
@@ -463,7 +463,7 @@ mod models {
             assert!(lease.hold(1, TICK - 10, TICK + 1000));
             let ids: Snowflake<BuiltinClock<Stands>> =
                 options.build_on_lease(lease, Stands, |clock| clock).unwrap();
-            // These are taken on the path that most IDs take.
+            // IDs after this one are taken on the hot path.
             ids.try_next_id().unwrap();
             let ids = Arc::new(ids);
             let theirs = Arc::clone(&ids);

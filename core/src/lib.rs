@@ -11,43 +11,45 @@
 //!
 //! The path of an ID through the crate: [`Options`] → [`Layout`] → [`Clock`] → cursor → ID, and back through
 //! [`Layout::decode`]. Threads share a [`Snowflake`]; a [`LocalSnowflake`] has a single owner. The core is
-//! `no_std` and never allocates on the path of an ID. Everything that needs an operating system (the built-in
+//! `no_std` and never allocates on the hot path. Everything that needs an operating system (the built-in
 //! clocks, waiting, one cursor per node and process, state files) requires the `std` feature, which is on by
 //! default.
 //!
 //! # Guarantees
 //!
-//! - IDs from the same cursor never repeat, regardless of the number of threads and of what the clock does.
-//! - Each ID is greater than every ID whose call returned before this call began. (If a node field is above
-//!   the timestamp, this holds only for IDs with the same node.)
+//! - IDs from the same cursor never repeat, no matter how many threads there are or what the clock does.
+//! - Each ID is greater than every ID returned before its call began. (If a node field is above the
+//!   timestamp, this holds only for IDs with the same node.)
 //! - The time in an ID is the clock's time during the call, or is ahead of it by at most `max_ahead_ms` plus
 //!   a tolerated step back. A step of the system clock takes effect within a millisecond ([`SystemClock`]).
-//! - No ID is before the epoch or past the layout's end. No value is masked, wrapped or silently replaced.
+//! - No ID has a time before the epoch or past the layout's end. No value is masked, wrapped or silently
+//!   replaced.
 //! - After `fork`, a Snowflake that the child inherited fails with `forked`, and so does a new one for a node
 //!   that the parent used.
-//! - With a state file ([`Options::state`], `std` and Unix), all this holds for all processes on the host
-//!   that use the file: across forks, which it makes safe, `kill -9`, restarts, reboots and power loss.
+//! - With a state file ([`Options::state`], `std` and Unix), all of this holds across all processes on the
+//!   host that use the file, through forks (which it makes safe), `kill -9`, restarts, reboots and power
+//!   loss.
 //!
 //! Without a state file, these guarantees do not cover two processes that use the same node at the same time,
 //! so give each process its own node.
 //!
 //! # Features
 //!
-//! - `std` (default): [`BuiltinClock`] on the operating system's time, [`Snowflake::next_id`] and the other calls
-//!   that wait.
+//! - `std` (default): [`BuiltinClock`] on the operating system's time, and [`Snowflake::next_id`] and the
+//!   other calls that wait.
 //! - `alloc`: one cursor per node and process without `std`, on the caller's time source
-//!   (`Options::build_on`). It is meant for WebAssembly.
-//! - `serde`: serializes layouts as their text and IDs as strings (`serde_id`).
-//! - `public-ids`: [`PublicIds`], public texts that hide an ID.
-//! - `critical-section`: 64-bit compare-and-swap on targets that have none.
+//!   (`Options::build_on`). Meant for WebAssembly.
+//! - `serde`: serializes layouts as text and IDs as strings (`serde_id`).
+//! - `public-ids`: [`PublicIds`], public strings that hide an ID.
+//! - `critical-section`: 64-bit compare-and-swap on targets that lack it.
 #![no_std]
 #![deny(unsafe_code)]
 #![cfg_attr(
     not(test),
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
 )]
-// For the path of an ID. Functions that are not inlined return through memory: 50 ns per ID instead of 42,
-// and 107 instead of 78 in WebAssembly.
+// For the hot path. Functions that are not inlined return their results through memory, so an ID takes 50 ns
+// instead of 42, and 107 instead of 78 in WebAssembly.
 #![allow(clippy::inline_always)]
 // Some helpers are unused without `std` or without state files.
 #![cfg_attr(not(all(feature = "std", unix)), allow(dead_code))]

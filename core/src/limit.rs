@@ -8,7 +8,7 @@ use portable_atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
 
-/// A pointer to the word that holds the limit. On the path of an ID, one comparison thus covers every reason
+/// A pointer to the word that holds the limit. On the hot path, a single comparison thus covers every reason
 /// to leave it: the first ID, which is taken differently; `close`; a fork; the end of the slots reserved in a
 /// state file.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct Limit {
     word: AtomicPtr<AtomicU64>,
 }
 
-/// Both are below every slot and never written. Only their addresses differ.
+/// Both words hold a value below every slot and are never written. Only their addresses differ.
 static NOT_STARTED: AtomicU64 = AtomicU64::new(0);
 static CLOSED: AtomicU64 = AtomicU64::new(0);
 
@@ -45,7 +45,7 @@ impl Limit {
 
     /// Uses the limit in `word` from now on, if the Snowflake has not started yet.
     pub(crate) fn start(&self, word: &'static AtomicU64) {
-        // This fails if the Snowflake was closed in the meantime.
+        // This fails if the Snowflake has been closed.
         let _ = self.word.compare_exchange(
             address(&NOT_STARTED),
             address(word),
@@ -80,7 +80,7 @@ const fn address(word: &'static AtomicU64) -> *mut AtomicU64 {
     core::ptr::from_ref(word).cast_mut()
 }
 
-/// The error for using anything that the parent process had.
+/// The error for using anything that belongs to the parent process.
 #[cfg(feature = "std")]
 pub(crate) fn forked() -> Error {
     crate::error::error!(
@@ -90,7 +90,7 @@ pub(crate) fn forked() -> Error {
     )
 }
 
-/// Without an operating system there is no parent process, so nobody would read a longer message.
+/// Without an operating system there is no parent process, so nobody would ever see a longer message.
 #[cfg(not(feature = "std"))]
 pub(crate) fn forked() -> Error {
     use crate::error::ErrorCode::Forked;

@@ -1,4 +1,4 @@
-//! A replacement for `lease` without an operating system, where no leases exist.
+//! A stand-in for `lease` in builds without an operating system, which have no leases.
 
 use portable_atomic::AtomicU64;
 

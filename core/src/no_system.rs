@@ -1,4 +1,5 @@
-//! A replacement for `system` without an operating system: one process without children, threads or files.
+//! A stand-in for `system` in builds without an operating system: a single process without children, threads
+//! or files.
 
 use core::time::Duration;
 
@@ -27,7 +28,7 @@ impl TimeSource for StdTime {
     }
 }
 
-/// The path of a state file. None exist here.
+/// The path of a state file, which cannot exist here.
 #[derive(Debug, Clone)]
 pub(crate) enum StatePath {}
 
@@ -53,7 +54,7 @@ impl Process {
         Turn
     }
 
-    /// Returns the last slot of layouts whose slots have this many bits.
+    /// Returns the last slot of layouts whose slots have `slot_bits` bits.
     pub(crate) fn limit(&self, slot_bits: u32) -> &'static AtomicU64 {
         static LIMITS: [AtomicU64; 65] = limits();
         let [.., last] = &LIMITS;
@@ -103,7 +104,7 @@ impl Turn {
     }
 }
 
-/// The other waiting calls. None exist here.
+/// The other waiting calls. Here, there are never any.
 #[derive(Debug)]
 pub(crate) struct Others;
 

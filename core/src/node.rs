@@ -29,12 +29,12 @@ enum Given {
 }
 
 impl Node {
-    /// A node without any fields yet, for [`with_field`](Self::with_field).
+    /// A node with no fields yet, for [`with_field`](Self::with_field).
     pub const NO_FIELDS: Self =
         Self(Given::Fields { pairs: [(OwnedWord::EMPTY, Number::ZERO); MAX_NODE_FIELDS], count: 0 });
 
     /// Reads `7`, or `FIELD=NUMBER` pairs separated by commas, such as `datacenter=1,worker=7`. Any other
-    /// text causes an error where the node is used.
+    /// string causes an error where the node is used.
     pub fn parse(text: &str) -> Self {
         let mut node = Self::NO_FIELDS;
         let mut rest = text.as_bytes();
@@ -83,7 +83,7 @@ impl Node {
         }
     }
 
-    /// Returns this node with one more field. A whole number set before is discarded.
+    /// Returns this node with one more field. A whole number set earlier is discarded.
     pub(crate) fn and_field(self, name: &str, value: Number) -> Self {
         let fields = if let Given::Whole(_) = self.0 { Self::NO_FIELDS } else { self };
         fields.with_field_bytes(name.as_bytes(), value)
@@ -146,7 +146,8 @@ impl Node {
         }
     }
 
-    /// Returns a mask of the bits that are given, and their value: all bits, or those of some fields.
+    /// Returns a mask of the node bits that are given, and their value. The mask covers all bits, or those of
+    /// some fields.
     #[cfg(feature = "std")]
     pub(crate) fn fixed_bits(&self, layout: &Layout) -> Result<(u64, u64), Error> {
         let Given::Fields { pairs, count } = &self.0 else {
@@ -166,7 +167,7 @@ impl Node {
         whole.resolve(layout).map(|node| (mask, node))
     }
 
-    /// The node if none is given: the layout's only one if it has no node fields, otherwise an error.
+    /// The node to use if none is given: the layout's only node if it has no node fields, otherwise an error.
     pub(crate) fn missing(layout: &Layout) -> Result<u64, Error> {
         if layout.node_bits() == 0 {
             return Ok(0);

@@ -27,7 +27,7 @@ pub(crate) const fn parse_digits(mut digits: &[u8]) -> Option<u64> {
     Some(value)
 }
 
-/// A whole number as the caller gave it. A number that is out of range where it is used, or a text that is
+/// A whole number as the caller gave it. A number that is out of range where it is used, or a string that is
 /// not a number, is kept so that the error can name it.
 ///
 /// Built from any integer type, or from text with [`Number::parse`]. Functions that take a `Number` return an
@@ -59,14 +59,14 @@ impl Number {
         Self(Kind::Unsigned(value))
     }
 
-    /// Reads decimal digits, preceded by a `-` if the number is negative. This never fails: a text that is
+    /// Reads decimal digits, preceded by a `-` if the number is negative. This never fails: a string that is
     /// not a number causes an error where it is used.
     pub const fn parse(text: &str) -> Self {
         Self::from_bytes(text.as_bytes())
     }
 
-    /// Returns `ordinal` or `ip`, which the host replaces with a number. For languages that distinguish texts
-    /// from numbers.
+    /// Returns `ordinal` or `ip`, which the host replaces with a number. For languages that distinguish
+    /// strings from numbers.
     #[doc(hidden)]
     pub fn of_host(text: &str) -> Option<Self> {
         ["ordinal", "ip"].contains(&text).then(|| Self::parse(text))
@@ -123,7 +123,7 @@ impl Number {
         })
     }
 
-    /// Creates the error for an ID that does not fit `bits` bits.
+    /// Creates the error for an ID that does not fit in `bits` bits.
     pub(crate) const fn too_wide(&self, bits: u32) -> Error {
         let max = u64::MAX >> (64 - bits);
         error!(
@@ -135,7 +135,7 @@ impl Number {
         )
     }
 
-    /// The number, if it is from 0 to 2^64-1.
+    /// The number, if it is in the range 0 to 2^64-1.
     pub const fn to_u64(self) -> Option<u64> {
         match self.0 {
             Kind::Unsigned(value) => Some(value),
@@ -152,8 +152,8 @@ impl Number {
         self.to_u64().ok_or_else(|| self.too_wide(64))
     }
 
-    /// The number as an ID of up to 63 bits, which fits a signed 64-bit integer such as a database's `BIGINT`
-    /// or PHP's `int`.
+    /// The number as an ID of up to 63 bits, which fits in a signed 64-bit integer such as a database's
+    /// `BIGINT` or PHP's `int`.
     ///
     /// # Errors
     ///
@@ -162,7 +162,7 @@ impl Number {
         self.to_i64().filter(|id| *id >= 0).ok_or_else(|| self.too_wide(63))
     }
 
-    /// The number, if it is from -2^63 to 2^63-1.
+    /// The number, if it is in the range -2^63 to 2^63-1.
     pub const fn to_i64(self) -> Option<i64> {
         match self.0 {
             Kind::Unsigned(value) => 0_i64.checked_add_unsigned(value),

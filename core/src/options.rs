@@ -22,7 +22,7 @@ const LEASE: &str = "lease";
 const NAMES: [&str; 9] =
     [LAYOUT, NODE, MAX_BACKWARD_MS, MAX_AHEAD_MS, MAX_WAIT_MS, SEQUENCE_START, CLOCK, STATE, LEASE];
 
-/// Added to a tick for the default wait, because the clock and the scheduler may be late.
+/// Added to the tick length to give the default wait, because the clock and the scheduler may be late.
 const WAIT_MARGIN_MS: u64 = 1000;
 
 /// The options of a [`Snowflake`](crate::Snowflake). [`Snowflake::builder`](crate::Snowflake::builder)
@@ -30,17 +30,17 @@ const WAIT_MARGIN_MS: u64 = 1000;
 ///
 /// | option | default | meaning |
 /// |---|---|---|
-/// | `layout` | `twitter` | a preset's name, a layout's text, or a [`Layout`] |
-/// | `node` | none: it must be given | a number for all node bits, or one for each node field |
+/// | `layout` | `twitter` | a preset's name, a layout string, or a [`Layout`] |
+/// | `node` | none: required | a number for all node bits, or one for each node field |
 /// | `max_backward_ms` | 1000 | how far the clock may step back while IDs are still issued |
 /// | `max_ahead_ms` | 0 | how far IDs may run ahead of the clock to serve a burst |
-/// | `max_wait_ms` | a tick + 1000 | the longest `next_id` waits, and a batch between two of its runs |
+/// | `max_wait_ms` | a tick + 1000 | the longest time that `next_id` waits, or a batch between two runs |
 /// | `sequence_start` | `spread` | the first sequence number of a fresh tick, or `zero` |
 /// | `clock` | `system` | the wall clock, or `steady` |
 /// | `lease` | none | the address of a store that leases the node (`std`, and the crate `polyflake-coordination`) |
-/// | `state` | none | a file through which all processes of this host share the node (`std`, Unix) |
+/// | `state` | none | a file through which all processes on this host share the node (`std`, Unix) |
 ///
-/// The three options in ms accept 0 to 4294967295. Setting an option again replaces its value.
+/// The three millisecond options accept 0 to 4294967295. Setting an option again replaces its value.
 ///
 /// ```
 /// use polyflake::{Options, Snowflake};
@@ -68,7 +68,7 @@ pub struct Options {
     clock: ClockName,
     state: Option<StatePath>,
     lease: Option<LeaseAddress>,
-    /// The first error of a chained setter. `build` returns it.
+    /// The first error from a chained setter. `build` returns it.
     error: Option<Error>,
 }
 
@@ -90,13 +90,13 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Sets an option from its name and its value as text. All languages share this parser.
+    /// Sets an option by name, with its value as a string. All languages share this parser.
     ///
     /// A node is checked against the layout when the Snowflake is built.
     ///
     /// # Errors
     ///
-    /// `invalid_layout`, `unknown_layout` or `invalid_option`. The options are then unchanged.
+    /// `invalid_layout`, `unknown_layout` or `invalid_option`. On error, the options are unchanged.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), Error> {
         match name {
             LAYOUT => self.layout = Layout::parse(value)?,
@@ -121,8 +121,7 @@ impl Options {
         NAMES.contains(&name)
     }
 
-    /// Does the same as [`set`](Self::set), with the option's name in camelCase (`maxWaitMs`), for
-    /// JavaScript.
+    /// Like [`set`](Self::set), but with the option's name in camelCase (`maxWaitMs`), for JavaScript.
     ///
     /// # Errors
     ///
@@ -134,7 +133,7 @@ impl Options {
         }
     }
 
-    /// Sets the layout: a [`Layout`], the name of a preset, or a layout text.
+    /// Sets the layout: a [`Layout`], the name of a preset, or a layout string.
     pub fn layout<L: TryInto<Layout>>(mut self, layout: L) -> Self
     where
         Error: From<L::Error>,
@@ -152,16 +151,16 @@ impl Options {
         self
     }
 
-    /// Sets one more field of the node, for callers that store the fields separately. Discards a whole node
-    /// set earlier.
+    /// Sets one field of the node, for callers that store the fields separately. Discards any whole node set
+    /// earlier.
     pub fn node_field(mut self, name: &str, value: impl Into<Number>) -> Self {
         self.node = Some(self.node.unwrap_or(Node::NO_FIELDS).and_field(name, value.into()));
         self
     }
 
-    /// Sets how many ms the clock may step back while IDs are still issued, continuing in the last tick.
-    /// After a larger step back, calls return `clock_moved_backwards`; with 0, they do so after every step
-    /// back by a tick or more.
+    /// Sets how far the clock may step back, in ms, before IDs stop. Within this limit, IDs continue in the
+    /// last tick. After a larger step back, calls return `clock_moved_backwards`; with 0, they do so after
+    /// every step back of a tick or more.
     pub fn max_backward_ms(mut self, value: impl Into<Number>) -> Self {
         match ms(MAX_BACKWARD_MS, value.into()) {
             Ok(value) => self.max_backward_ms = value,
@@ -179,8 +178,8 @@ impl Options {
         self
     }
 
-    /// Sets the longest wait of `next_id`, and of a batch between two of its runs, in ms of real time. With 0
-    /// they never wait.
+    /// Sets how long `next_id` may wait, or a batch between two runs, in ms of real time. With 0, neither
+    /// ever waits.
     pub fn max_wait_ms(mut self, value: impl Into<Number>) -> Self {
         match ms(MAX_WAIT_MS, value.into()) {
             Ok(value) => self.max_wait_ms = Some(value),
@@ -201,12 +200,12 @@ impl Options {
         self
     }
 
-    /// Returns the ID for an instant (rounded down to its tick) and a sequence number with the layout and
+    /// Returns the ID for an instant (rounded down to its tick) and a sequence number, using the layout and
     /// node of these options, as [`Layout::compose`] does. For callers that set the node's fields one by one.
     ///
     /// # Errors
     ///
-    /// The same as for [`Layout::compose`], and the first error of a chained setter.
+    /// The same as for [`Layout::compose`], and the first error from a chained setter.
     pub fn compose(&self, time: impl Into<UnixTime>, sequence: impl Into<Number>) -> Result<u64, Error> {
         if let Some(error) = self.error {
             return Err(error);
@@ -250,7 +249,7 @@ impl Options {
     }
 }
 
-/// [`Options`] that were checked against each other.
+/// [`Options`] that have been checked against each other.
 pub(crate) struct Resolved {
     pub(crate) layout: Layout,
     pub(crate) node: u64,
@@ -269,7 +268,7 @@ impl Resolved {
 
     /// Returns an error if the options name a lease, for builds that cannot use one.
     pub(crate) fn refuse_lease(&self) -> Result<(), Error> {
-        // Without `std` no lease can be set, and WebAssembly does not need the text.
+        // Without `std`, no lease can be set, and WebAssembly does not need the message.
         if cfg!(not(feature = "std")) || !self.has_lease {
             return Ok(());
         }
@@ -287,12 +286,11 @@ impl Resolved {
 
 #[cfg(feature = "std")]
 impl Options {
-    /// Does the same as [`set`](Self::set), with a value that need not be UTF-8, such as the path of a state
-    /// file.
+    /// Like [`set`](Self::set), but the value need not be UTF-8, such as the path of a state file.
     ///
     /// # Errors
     ///
-    /// The same as for [`set`](Self::set). Messages about other options show U+FFFD for bytes that are not
+    /// The same as for [`set`](Self::set). Messages about other options show U+FFFD in place of invalid
     /// UTF-8.
     pub fn set_os(&mut self, name: &str, value: &std::ffi::OsStr) -> Result<(), Error> {
         if name == STATE {
@@ -303,10 +301,10 @@ impl Options {
     }
 
     /// Sets the file that holds the node's cursor, so that all processes on this host that use the file share
-    /// the node. If the file does not exist, it is created, readable and writable by its owner only.
+    /// the node. If the file does not exist, it is created, readable and writable only by its owner.
     ///
     /// All Snowflakes with the same node in a process must use the same file, or none at all. A Snowflake
-    /// built before a fork continues to work in the children.
+    /// built before a fork keeps working in the children.
     pub fn state(mut self, path: impl Into<std::path::PathBuf>) -> Self {
         match state_path(path.into()) {
             Ok(path) => self.state = Some(path),
@@ -326,7 +324,7 @@ pub struct LeaseTerms {
     pub address: std::string::String,
     /// The layout.
     pub layout: Layout,
-    /// A mask of the node's bits that are given, and their value.
+    /// A mask of the node bits that are given, and their value.
     pub fixed: (u64, u64),
     /// How far IDs may run ahead of the clock.
     pub max_ahead_ms: u32,
@@ -334,8 +332,8 @@ pub struct LeaseTerms {
 
 #[cfg(feature = "std")]
 impl Options {
-    /// Sets the store that leases the node, by its address, such as `redis://host/0`. `node` is then
-    /// optional: giving only some of the fields narrows the choice, and a whole node leases exactly that
+    /// Sets the address of the store that leases the node, such as `redis://host/0`. `node` is then optional:
+    /// setting only some of its fields narrows the choice, and setting the whole node leases exactly that
     /// node.
     ///
     /// `polyflake_coordination::open` builds such a Snowflake.
@@ -366,7 +364,7 @@ impl Options {
     }
 }
 
-/// The address of the store for a lease.
+/// The address of the store that leases the node.
 #[cfg(feature = "std")]
 #[derive(Clone)]
 struct LeaseAddress(std::string::String);
@@ -392,7 +390,7 @@ impl core::fmt::Debug for LeaseAddress {
     }
 }
 
-/// An address of a store. None exist here.
+/// The address of the store that leases the node. Without `std`, no value of this type can exist.
 #[cfg(not(feature = "std"))]
 #[derive(Debug, Clone)]
 enum LeaseAddress {}
@@ -443,7 +441,7 @@ mod tests {
             ("sequence_start", "random", "sequence_start is `random`; it takes zero or spread"),
             ("clock", "atomic", "clock is `atomic`; it takes system or steady"),
             ("nodes", "1", "no option `nodes`; there are layout, node,"),
-            // Swapped, or the wrong option.
+            // The name and value are swapped, or the option is the wrong one.
             ("redis://user:secret@host/0", "lease", "no option `redis://…`; there are layout, node,"),
             ("max_wait_ms", "redis://user:secret@host/0", "max_wait_ms is redis://…; it takes"),
             ("clock", "redis://user:secret@host/0", "clock is `redis://…`; it takes"),

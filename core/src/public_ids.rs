@@ -1,26 +1,25 @@
-//! Public texts that hide an ID, and that can be decoded without a table.
+//! Public strings that hide an ID, and that can be decoded without a lookup table.
 //!
-//! An ID and a tag derived from its prefix form a block of 16 bytes, which is encrypted with AES-128.
-//! Therefore:
+//! An ID and a tag derived from its prefix form a 16-byte block, which is encrypted with AES-128. Therefore:
 //!
-//! - AES is a permutation: an ID has exactly one text for a given key and prefix, and no two IDs share a
-//!   text. The texts of consecutive IDs look unrelated. Equal IDs intentionally have equal texts. A text
-//!   reveals only this, its prefix and the number of its key.
-//! - Changing any bit of the text yields a different block, whose tag is correct with a probability of 2^-64,
-//!   so nobody can alter a text. A single block needs no mode, no nonce and no separate MAC. The number of
-//!   the key is outside the block. If it is changed, a different key decrypts the block, which again yields a
-//!   random block. This is why two key numbers may not have the same key.
+//! - AES is a permutation: for a given key and prefix, an ID has exactly one string, and no two IDs share a
+//!   string. The strings of consecutive IDs look unrelated. Equal IDs intentionally have equal strings. A
+//!   string reveals only this equality, its prefix and its key's number.
+//! - Changing any bit of the string yields a different block, whose tag is correct with a probability of
+//!   2^-64, so nobody can alter a string. A single block needs no mode, no nonce and no separate MAC. The
+//!   key's number is outside the block. If it is changed, a different key decrypts the block, again yielding
+//!   a random block. This is why no two key numbers may have the same key.
 //! - The cipher's key and the tag are derived from the caller's key with AES-CMAC, a pseudo-random function,
-//!   on messages with different beginnings. Neither reveals the other, and Polyflake can use the caller's key
-//!   for other purposes with other messages.
+//!   applied to messages that begin differently. Neither reveals the other, and Polyflake can use the
+//!   caller's key for other purposes with other messages.
 //! - The prefix affects the tag, not the cipher's key. One key schedule therefore serves all prefixes of a
-//!   key, and a text whose prefix was replaced has the wrong tag.
-//! - Texts have a fixed width, each digit has one value, and numbers from 2^128 on are refused, so under one
-//!   key no two texts decode to the same ID.
+//!   key, and a string whose prefix was replaced has the wrong tag.
+//! - Strings have a fixed width, each digit has one value, and numbers of 2^128 or more are rejected, so
+//!   under one key no two strings decode to the same ID.
 //!
-//! Operations on secrets take the same time for every secret: the cipher (the `aes` crate uses the
-//! processor's instructions, or bit-slicing without tables), the digits of a key (arithmetic, no table), and
-//! the comparison of tags (`subtle`). All other operations depend only on texts, which are public.
+//! Operations on secrets run in constant time: the cipher (the `aes` crate uses the processor's instructions,
+//! or bit-slicing without tables), the digits of a key (arithmetic, no table), and the comparison of tags
+//! (`subtle`). All other operations depend only on the strings, which are public.
 
 mod base62;
 mod key;
@@ -38,13 +37,14 @@ use crate::error::{Error, error};
 use crate::word::{Digits, OwnedWord};
 pub use key::{PublicIdKey, PublicIdKeyText};
 
-/// Turns IDs into public texts, and back.
+/// Turns IDs into public strings, and back.
 ///
 /// `order_15ShV2…` hides when an ID was issued, which node issued it, and how many IDs there are. With the
-/// key, the text can be decoded without a table. A text does not authorize anybody: it can be passed on.
+/// key, the string can be decoded without a lookup table. The string does not authorize anyone, because it
+/// can be passed on.
 ///
-/// A text consists of the prefix, `_`, the number of the key as a base62 digit, and 22 base62 digits. Without
-/// a prefix, the `_` is omitted.
+/// The string consists of the prefix, `_`, the key's number as a base62 digit, and 22 more base62 digits.
+/// Without a prefix, the `_` is omitted.
 ///
 /// ```
 /// use polyflake::PublicIds;
@@ -59,8 +59,8 @@ pub use key::{PublicIdKey, PublicIdKeyText};
 /// # Ok::<(), polyflake::Error>(())
 /// ```
 ///
-/// The first key encodes, and every key decodes. To rotate keys, first append the new key in every process,
-/// so that all of them can decode its texts. Then move it to the front:
+/// The first key is used for encoding, and every key for decoding. To rotate keys, first append the new key
+/// in every process, so that all of them can decode its strings. Then move it to the front:
 ///
 /// ```
 /// # use polyflake::{PublicIdKey, PublicIds};
@@ -74,36 +74,37 @@ pub use key::{PublicIdKey, PublicIdKeyText};
 /// # Ok::<(), polyflake::Error>(())
 /// ```
 ///
-/// Building and using `PublicIds` does not allocate. A value takes a few KiB, so share it between threads.
-/// Dropping it wipes the keys from memory.
+/// Building and using `PublicIds` does not allocate. A `PublicIds` takes a few KiB, so share it between
+/// threads. Dropping it wipes the keys from memory.
 pub struct PublicIds {
-    /// The beginning of every text: the prefix, `_`, and the number of the first key.
+    /// The beginning of every string: the prefix, `_`, and the first key's number.
     head: PublicText,
     first: Keyed,
-    /// The keys that only decode.
+    /// The keys used only for decoding.
     rest: [Option<Keyed>; PublicIds::MAX_KEYS - 1],
 }
 
 impl PublicIds {
-    /// The maximum number of keys. Each takes a few hundred bytes, so that its cipher is prepared only once.
+    /// The maximum number of keys. Each takes a few hundred bytes, because its cipher is prepared once and
+    /// kept.
     pub const MAX_KEYS: usize = 16;
     /// The maximum number of characters in a prefix.
     pub const MAX_PREFIX: usize = 24;
 
-    /// Creates the encoder. The first key encodes, and every key decodes. The prefix is empty, or consists of
-    /// words of the characters a-z and 0-9, joined by `_`. The first word begins with a letter.
+    /// Creates the encoder. The first key is used for encoding, and every key for decoding. The prefix is
+    /// empty, or consists of words made of a-z and 0-9, joined by `_`. The first word begins with a letter.
     ///
     /// # Errors
     ///
     /// `invalid_option` if `keys` is empty or has more than [`MAX_KEYS`](Self::MAX_KEYS) keys, if two keys
-    /// have the same number or the same bytes, or if the prefix has any other form or is `pfk`, with which
-    /// keys begin. No error shows a key.
+    /// have the same number or the same bytes, or if the prefix has any other form or is `pfk`, the prefix of
+    /// every key. Errors never show a key.
     pub fn new(keys: &[PublicIdKey], prefix: &str) -> Result<Self, Error> {
         Self::build(&keys.iter(), prefix)
     }
 
-    /// Does the same as [`new`](Self::new), with keys as texts. A text may hold several keys, separated by
-    /// white space or commas, as in a file or an environment variable.
+    /// Like [`new`](Self::new), but with keys as strings. A string may hold several keys, separated by
+    /// whitespace or commas, as in a file or an environment variable.
     ///
     /// # Errors
     ///
@@ -160,23 +161,23 @@ impl PublicIds {
         Ok(Self { head, first: derive(first), rest })
     }
 
-    /// Returns the text of an ID, which can be any of the 2^64. Never fails, never allocates.
+    /// Returns the public string for an ID, which can be any 64-bit number. Never fails, never allocates.
     pub fn encode(&self, id: u64) -> PublicText {
         let mut text = self.head;
         text.push(&base62::write(self.first.encipher(id)));
         text
     }
 
-    /// Returns the ID of a text.
+    /// Returns the ID that a public string encodes.
     ///
-    /// A text that was not made by [`encode`](Self::encode) with this prefix and one of these keys is
+    /// A string that was not made by [`encode`](Self::encode) with this prefix and one of these keys is
     /// accepted with a probability of 2^-64.
     ///
     /// # Errors
     ///
-    /// `invalid_id`. The message tells what is wrong: a different prefix; a character that is not a base62
+    /// `invalid_id`. The message says what is wrong: a different prefix; a character that is not a base62
     /// digit, with its position; too few or too many digits; an unknown key; more than 128 bits; or just that
-    /// the text is not an ID with this prefix under these keys.
+    /// the string is not an ID with this prefix under these keys.
     pub fn decode(&self, text: &str) -> Result<u64, Error> {
         let digits = text.as_bytes().strip_prefix(self.start());
         let Some((number, digits)) = digits.and_then(<[u8]>::split_first) else {
@@ -196,7 +197,7 @@ impl PublicIds {
         core::str::from_utf8(prefix).unwrap_or_default()
     }
 
-    /// The numbers of the keys. The first key encodes.
+    /// The keys' numbers. The first key is used for encoding.
     pub fn key_numbers(&self) -> impl Iterator<Item = u8> + '_ {
         self.keys().map(|key| key.number)
     }
@@ -211,8 +212,8 @@ impl PublicIds {
         core::iter::once(&self.first).chain(self.rest.iter().map_while(Option::as_ref))
     }
 
-    /// Returns why a text is not an ID. The error shows only a prefix or a character, since the text may be a
-    /// key by mistake.
+    /// Returns the reason a string is not an ID. The error shows only a prefix or a character, since the
+    /// caller may have passed a key by mistake.
     #[cold]
     fn refusal(&self, text: &str) -> Error {
         let prefix = self.prefix();
@@ -278,7 +279,7 @@ impl PublicIds {
 }
 
 impl fmt::Debug for PublicIds {
-    /// Shows the prefix and the numbers of the keys.
+    /// Shows the prefix and the keys' numbers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         struct Numbers<'a>(&'a PublicIds);
         impl fmt::Debug for Numbers<'_> {
@@ -300,7 +301,7 @@ fn too_many_keys(count: u64) -> Error {
 const SHORTEST_PART_OF_A_KEY: usize = 16;
 
 fn check_prefix(prefix: &str) -> Result<(), Error> {
-    // The caller may have swapped keys and prefix.
+    // The caller may have swapped the keys and the prefix.
     if prefix.contains("pfk_") || prefix == "pfk" {
         return Err(error!(
             InvalidOption,
@@ -386,7 +387,7 @@ const fn low(block: u128) -> u64 {
     block as u64
 }
 
-/// A text returned by [`PublicIds::encode`], stored without an allocation. It derefs to `str`.
+/// A string returned by [`PublicIds::encode`], stored without allocating. It derefs to `str`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PublicText {
     bytes: [u8; Self::MAX_LEN],
@@ -394,9 +395,9 @@ pub struct PublicText {
 }
 
 impl PublicText {
-    /// The number of the key and the digits of the block.
+    /// The key's number and the block's digits.
     const DIGITS: usize = 1 + base62::DIGITS;
-    /// The maximum number of characters in a text.
+    /// The maximum number of characters in the string.
     pub const MAX_LEN: usize = PublicIds::MAX_PREFIX + "_".len() + Self::DIGITS;
     const EMPTY: Self = Self { bytes: [0; Self::MAX_LEN], len: 0 };
 
@@ -585,7 +586,7 @@ mod tests {
             "PublicIds { prefix: \"order\", keys: [1, 0] } \
             PublicIdKey { number: 1, .. } PublicIdKeyText(..)"
         );
-        // A key with each kind of mistake, and keys in place of a text or a prefix.
+        // A key with each kind of mistake, and keys in place of a string or a prefix.
         let text = KEYS[0];
         let mistakes = (0..text.len()).flat_map(|at| {
             [

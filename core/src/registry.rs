@@ -1,5 +1,5 @@
-//! One cursor per node and process. Snowflakes with the same epoch, tick, positions of timestamp and
-//! sequence, and node bits share a cursor.
+//! One cursor per node and process. Snowflakes with the same epoch, tick, timestamp and sequence positions,
+//! and node bits share a cursor.
 
 use core::ptr;
 #[cfg(feature = "std")]
@@ -30,11 +30,11 @@ const WAYS: usize = 1 << BITS;
 struct Entry {
     key: Key,
     claim: Claim,
-    /// The entries created after this one, by the hashes of their keys.
+    /// The entries created after this one, indexed by the hash of their key.
     next: [AtomicPtr<Entry>; WAYS],
 }
 
-/// The location of a key's cursor, which stays the same as long as the process lives.
+/// The location of a key's cursor, which stays the same for as long as the process lives.
 enum Claim {
     Process {
         cursor: Cursor,
@@ -46,7 +46,7 @@ enum Claim {
     Lease(LeasedNode),
 }
 
-/// A leased node. None exist here.
+/// A leased node, which cannot exist without `std`.
 #[cfg(not(feature = "std"))]
 #[derive(Debug)]
 pub(crate) enum LeasedNode {}
@@ -78,7 +78,7 @@ pub(crate) fn is_used(key: &Key, lease: usize) -> bool {
     }
 }
 
-/// Claims the node for a lease. Returns `None` if this process uses the node in another way.
+/// Claims the node for a lease. Returns `None` if this process uses the node some other way.
 #[cfg(feature = "std")]
 pub(crate) fn lease(key: &Key, lease: usize) -> Option<&'static LeasedNode> {
     let made =
@@ -97,16 +97,16 @@ fn is_leased() -> Error {
     )
 }
 
-/// The root of a tree that only grows: a cursor lives as long as the process. From here on, the hash of a key
-/// selects the path, so 65,536 keys are about six entries deep. The tree has no lock: whenever a `fork`
-/// happens, the child gets a consistent tree.
+/// The root of a tree that only grows: a cursor lives as long as the process. From here on, a key's hash
+/// selects the path, so 65,536 keys are about six entries deep. The tree has no lock, so the child gets a
+/// consistent tree no matter when a `fork` happens.
 #[cfg(not(loom))]
 static FIRST: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
-// Each interleaving gets a new tree.
+// Each interleaving starts with a new tree.
 #[cfg(loom)]
 loom::lazy_static! { static ref FIRST: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut()); }
 
-/// Returns the cursor of a key, and creates it if this process has none yet.
+/// Returns the cursor of a key, creating it if this process has none yet.
 pub(crate) fn process_cursor(
     key: &Key,
     tolerance: Tolerance,
@@ -127,7 +127,7 @@ pub(crate) fn process_cursor(
     }
 }
 
-/// Returns the state file of a key, and opens it if this process has not opened it yet.
+/// Returns the state file of a key, opening it if this process has not opened it yet.
 #[cfg(feature = "std")]
 pub(crate) fn state_file(
     key: &Key,
@@ -167,15 +167,15 @@ fn claim(key: &Key, first: impl FnOnce() -> Result<Claim, Error>) -> Result<&'st
     let next = core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut()));
     let made = Box::into_raw(Box::new(Entry { key: *key, claim: first()?, next }));
     while !way.end_with(made) {
-        // Another thread was faster, and may have created the claim for this key.
+        // Another thread got there first, and may have created the claim for this key.
         if let Some(theirs) = way.find(key) {
-            // SAFETY: it was leaked just now and is not in the tree, so only this function knows it.
+            // SAFETY: it was just leaked and is not in the tree, so only this function knows about it.
             #[allow(unsafe_code)]
             drop(unsafe { Box::from_raw(made) });
             return theirs.claim();
         }
     }
-    // SAFETY: it lives as long as the process from here on, and only its atomics change.
+    // SAFETY: from here on, it lives as long as the process, and only its atomics change.
     #[allow(unsafe_code)]
     unsafe { &*made }.claim()
 }
@@ -194,7 +194,7 @@ impl Way {
     /// Follows the path to the key's entry, or to the place where the path ends.
     fn find(&mut self, key: &Key) -> Option<&'static Entry> {
         loop {
-            // SAFETY: an entry is complete and leaked before it is stored in a place with Release ordering,
+            // SAFETY: an entry is complete and leaked before it is stored in the tree with Release ordering,
             // and it is loaded with Acquire ordering. Nothing removes or frees it, and only its atomics
             // change.
             #[allow(unsafe_code)]
@@ -218,12 +218,12 @@ impl Way {
 }
 
 impl Entry {
-    /// Returns true if this is the entry for a key: the only one that may still issue.
+    /// Returns true if this is the entry for a key: the only one that may still issue IDs.
     fn holds(&self, key: &Key) -> bool {
         let is_over = match &self.claim {
             Claim::Process { .. } => false,
             Claim::Host(file) => self.key == *key && file.was_reset(),
-            // A lease of the parent process does not bind its children.
+            // The parent process's lease does not bind its children.
             #[cfg(feature = "std")]
             Claim::Lease(node) => !node.made_in.is_alive(),
             #[cfg(not(feature = "std"))]

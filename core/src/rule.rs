@@ -15,7 +15,8 @@ pub enum SequenceStart {
     /// `zero`.
     Zero,
     /// `spread`: varies from tick to tick within the lower quarter of the sequence's range, so that IDs
-    /// issued at a low rate do not all end in the same bits and `id % n` distributes them evenly over shards.
+    /// issued at a low rate do not all end in the same bits and `id % n` distributes them evenly across
+    /// shards.
     #[default]
     Spread,
 }
@@ -37,7 +38,7 @@ impl FromStr for SequenceStart {
 }
 
 /// How far IDs may be from the clock. The tolerance belongs to the cursor: all Snowflakes that share a cursor
-/// have the same one.
+/// have the same tolerance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tolerance {
     pub(crate) max_backward_ms: u32,
@@ -85,7 +86,7 @@ pub(crate) struct Rule {
 pub(crate) struct Run {
     pub(crate) first: u64,
     pub(crate) last: u64,
-    /// True if the clock has stepped back by no more than is tolerated.
+    /// True if the clock has stepped back, but within the tolerance.
     pub(crate) rolled_back: bool,
 }
 
@@ -97,14 +98,14 @@ pub(crate) struct Taken {
     pub(crate) placed_node: u64,
 }
 
-/// The reason why no slot can be taken now.
+/// The reason no slot can be taken now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// The clock is before the epoch or past the last tick.
     OutOfRange,
     /// The next slot would be past the last tick.
     Ended,
-    /// The clock is further back than tolerated.
+    /// The clock has stepped back by more than is tolerated.
     Backwards { behind_ms: u64, retry_at_ms: u64 },
     /// A slot becomes free when the clock reaches `retry_at_ms`. `behind_ms` is set if the clock has stepped
     /// back.
@@ -153,27 +154,27 @@ impl Rule {
         if tick > horizon && tick != last_tick {
             return Err(self.exhausted(last, tick, now_ms));
         }
-        // The rule allows every slot up to the end of the furthest tick it allows.
+        // Every slot up to the end of the furthest allowed tick may be taken.
         let end = horizon.max(tick).min(self.last_tick) << self.sequence_bits | ones(self.sequence_bits);
         Ok(Run { first, last: end.min(first.saturating_add(count - 1)), rolled_back })
     }
 
     /// Returns the slot after `last` if it is in the clock's current tick. [`step`](Self::step) would then
-    /// return it too, whatever the options are. `last` must be below the layout's last slot: the caller
+    /// return it too, regardless of the options. `last` must be below the layout's last slot: the caller
     /// compares it with a [`Limit`](crate::limit::Limit).
     #[inline(always)]
     pub(crate) const fn next_in_tick(&self, last: u64, now_ms: i64) -> Option<u64> {
         let next = last.wrapping_add(1);
         let start_ms = self.tick_of(next).wrapping_mul(self.tick_ms).wrapping_add(self.epoch_ms);
-        // Every tick ends by 2^63 ms, and a time before 1970 is 2^63 or more here, so such a time is in no
+        // Every tick ends by 2^63 ms, and a time before 1970 is 2^63 or more here, so such a time falls in no
         // tick.
         #[expect(clippy::cast_sign_loss, reason = "modulo 2^64")]
         let since_ms = (now_ms as u64).wrapping_sub(start_ms);
         if since_ms < self.tick_ms { Some(next) } else { None }
     }
 
-    /// Returns the run of a cursor that has not issued anything yet, if the rule allows `run`. It starts in
-    /// the same tick, at the sequence number of a fresh tick.
+    /// Returns the first run of a cursor that has not issued anything yet, given the `run` that the rule
+    /// allows. It starts in the same tick, at the sequence number of a fresh tick.
     pub(crate) fn first_run(&self, run: Run) -> Run {
         let first = self.fresh(self.tick_of(run.first)).max(run.first);
         Run { first, last: first.saturating_add(run.last - run.first).min(self.end_of_tick(first)), ..run }
@@ -185,7 +186,7 @@ impl Rule {
         self.tick_near(0, now_ms)
     }
 
-    /// Does the same, without a division if the tick is `likely` or ticks last 1 ms.
+    /// Like [`tick_at`](Self::tick_at), but without a division if the tick is `likely` or ticks last 1 ms.
     #[inline(always)]
     fn tick_near(&self, likely: u64, now_ms: i64) -> Option<u64> {
         let after = u64::try_from(now_ms).ok()?.checked_sub(self.epoch_ms)?;
@@ -208,13 +209,13 @@ impl Rule {
 
     /// The Unix ms at which a tick begins.
     pub(crate) const fn start_ms(&self, tick: u64) -> u64 {
-        // Ticks named by a step are at most one past the layout's last, which ends before 2^63. The ticks of
-        // a disowned cursor can be anywhere, but their start is not used.
+        // The ticks a step refers to are at most one past the layout's last, which ends before 2^63. The
+        // ticks of a disowned cursor can be anywhere, but their start is not used.
         self.epoch_ms.saturating_add(tick.saturating_mul(self.tick_ms))
     }
 
     /// Returns the last slot that an earlier process may have used when the clock was at `now_ms`: the last
-    /// one in the furthest tick that `ahead` allows.
+    /// slot in the furthest tick that `ahead` allows.
     #[inline(never)]
     pub(crate) fn used_up_to(&self, now_ms: i64) -> u64 {
         match self.tick_at(now_ms) {
@@ -241,12 +242,12 @@ impl Rule {
         slot | ones(self.sequence_bits)
     }
 
-    /// Returns how much further a slot is ahead of the clock than `max_ahead_ms` explains.
+    /// Returns how far a slot is ahead of the clock, beyond what `max_ahead_ms` allows.
     pub(crate) fn lead_ms(&self, slot: u64, now_ms: i64) -> u64 {
         self.behind_ms(self.tick_of(slot), now_ms)
     }
 
-    /// Returns the time from which the tick after the slot's tick can be used, in Unix ms.
+    /// Returns the time, in Unix ms, from which the tick after the slot's tick can be used.
     pub(crate) fn passed_at_ms(&self, slot: u64) -> u64 {
         self.start_ms(self.tick_of(slot).saturating_add(1).saturating_sub(self.ahead))
     }
@@ -283,7 +284,8 @@ impl Rule {
         Stop::Exhausted { behind_ms: (behind_ms > 0).then_some(behind_ms), retry_at_ms }
     }
 
-    /// Returns how far the clock is before the first tick in which `last_tick` does not count as a step back.
+    /// Returns how far the clock is behind the first tick that would not count as a step back from
+    /// `last_tick`.
     fn behind_ms(&self, last_tick: u64, now_ms: i64) -> u64 {
         ms_until(now_ms, self.start_ms(last_tick.saturating_sub(self.ahead)))
     }

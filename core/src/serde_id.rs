@@ -1,5 +1,5 @@
-//! `#[serde(with = "polyflake::serde_id")]`: serializes an ID as a decimal string, because JSON readers that
-//! store numbers as doubles (JavaScript) round IDs above 2^53.
+//! `#[serde(with = "polyflake::serde_id")]`: serializes an ID as a decimal string, because JSON parsers that
+//! store numbers as doubles (JavaScript's, for one) round IDs above 2^53.
 //!
 //! ```
 //! #[derive(serde::Serialize, serde::Deserialize)]
@@ -24,7 +24,7 @@ use crate::text::Format;
 ///
 /// # Errors
 ///
-/// Any error of the serializer.
+/// Any error from the serializer.
 pub fn serialize<S: Serializer>(id: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&Format::Decimal.write(*id))
 }
@@ -33,7 +33,7 @@ pub fn serialize<S: Serializer>(id: &u64, serializer: S) -> Result<S::Ok, S::Err
 ///
 /// # Errors
 ///
-/// Any error of the deserializer. Fails if the text is not an ID.
+/// Any error from the deserializer. Fails if the string is not an ID.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     struct Text;
     impl Visitor<'_> for Text {

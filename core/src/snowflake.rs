@@ -53,10 +53,10 @@ pub use words::Words;
 /// Threads share a Snowflake by reference, without a lock. [`into_local`](Self::into_local) turns it into a
 /// Snowflake for a single owner.
 ///
-/// Two Snowflakes in a process share one cursor, so that neither repeats the other's IDs, if they have the
-/// same epoch and tick, the same positions and widths of timestamp and sequence, and the same node bits. The
-/// names of the layouts do not matter. Layouts that split the bits differently are separate systems, whose
-/// IDs may be equal. A Snowflake on a caller's clock has a separate cursor.
+/// Two Snowflakes in a process share a cursor, so neither repeats the other's IDs, if they have the same
+/// epoch and tick, the same timestamp and sequence positions and widths, and the same node bits. The names of
+/// the layouts do not matter. Layouts that split the bits differently are separate systems, and their IDs may
+/// collide. A Snowflake on a caller's clock has its own cursor.
 ///
 /// ```
 /// use polyflake::Snowflake;
@@ -100,9 +100,10 @@ impl Snowflake {
 }
 
 impl<C> Snowflake<C> {
-    /// Closes this Snowflake: from now on every call fails with `closed`, including calls that are waiting. A
-    /// call that has already taken its slots returns them. Other Snowflakes on the same cursor continue, and
-    /// the process keeps the cursor and its state file. Dropping a Snowflake does not affect others either.
+    /// Closes this Snowflake: from now on, every call fails with `closed`, including calls that are already
+    /// waiting. A call that has already taken its slots returns them. Other Snowflakes on the same cursor
+    /// keep working, and the process keeps the cursor and its state file. Dropping a Snowflake does not
+    /// affect others either.
     ///
     /// ```
     /// use polyflake::{ErrorCode, Snowflake};
@@ -118,7 +119,7 @@ impl<C> Snowflake<C> {
         }
     }
 
-    /// Does the same as [`close`](Self::close), but returns the part that may wait for a lease's store, to
+    /// Like [`close`](Self::close), but returns the part that may wait for the lease's store, so that it can
     /// run on another thread.
     #[cfg(feature = "std")]
     #[doc(hidden)]
@@ -132,15 +133,15 @@ impl<C> Snowflake<C> {
         &self.layout
     }
 
-    /// The values of all node fields joined into one number, from the highest field to the lowest.
+    /// The values of all node fields combined into one number, highest field first.
     ///
-    /// With a lease, the node may change after the lease was lost. This is the node of the last ID, or of the
-    /// next one.
+    /// With a lease, the node may change after the lease is lost, so this is the node of either the last ID
+    /// or the next one.
     pub fn node(&self) -> u64 {
         self.lease.as_ref().and_then(LeaseUse::node).unwrap_or_else(|| self.node.load(Ordering::Relaxed))
     }
 
-    /// The longest wait of a call, in ms.
+    /// The maximum time a call waits, in ms.
     #[doc(hidden)]
     pub const fn max_wait_ms(&self) -> u32 {
         self.max_wait_ms
@@ -190,7 +191,7 @@ impl<C> Snowflake<C> {
 }
 
 impl<C: Clock> Snowflake<C> {
-    /// Returns the next ID, or an error at once if none is available yet.
+    /// Returns the next ID, or an error immediately if none is available yet.
     ///
     /// # Errors
     ///
@@ -203,14 +204,13 @@ impl<C: Clock> Snowflake<C> {
 
 #[cfg(feature = "std")]
 impl<C: Clock> Snowflake<C> {
-    /// Returns the next ID. If the tick's sequence is used up, this waits for up to `max_wait_ms` of real
-    /// time.
+    /// Returns the next ID. If the tick's sequence is used up, this waits up to `max_wait_ms` of real time.
     ///
     /// # Errors
     ///
     /// - `sequence_exhausted` if no ID became available during that wait.
-    /// - `clock_moved_backwards` if the clock has stepped back and did not catch up during that wait. After a
-    ///   step back by more than `max_backward_ms` this does not wait.
+    /// - `clock_moved_backwards` if no ID became available during that wait because the clock stepped back.
+    ///   After a step back of more than `max_backward_ms`, this does not wait.
     /// - `time_out_of_range` before the layout's epoch and after its end.
     /// - `clock_failed` if the caller's clock returned an error.
     /// - `forked` in a child of the process that built the Snowflake, without a state file.
@@ -222,8 +222,8 @@ impl<C: Clock> Snowflake<C> {
         self.poll_next_id().or_else(|blocked| self.next_id_after(blocked, &mut ThreadWait::new()))
     }
 
-    /// Fills `ids`, and waits for up to `max_wait_ms` of real time between two runs. If an error occurs
-    /// part-way, the IDs already written are lost: they are not issued again.
+    /// Fills `ids`, waiting up to `max_wait_ms` of real time between runs. If an error occurs partway, the
+    /// IDs already written are lost: they are not issued again.
     ///
     /// # Errors
     ///

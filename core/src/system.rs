@@ -1,5 +1,5 @@
 //! The parts that need an operating system: its time, waiting, telling a process from its children, and state
-//! files. `no_system` replaces them without `std`.
+//! files. Without `std`, `no_system` replaces them.
 
 mod cached_clock;
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(miri)))]

@@ -7,7 +7,7 @@ use core::str::FromStr;
 use crate::error::{Error, ErrorCode, Value, error};
 use crate::word::{OwnedWord, at};
 
-/// A format in which an ID is written as text.
+/// A format for writing an ID as text.
 ///
 /// | format | digits | written | reads |
 /// |---|---|---|---|
@@ -17,20 +17,20 @@ use crate::word::{OwnedWord, at};
 /// | `base36` | 0-9a-z | 1 to 13 digits | both cases |
 /// | `base58` | Bitcoin: 1-9A-Za-z without I O l | 1 to 11 digits | the same |
 /// | `base62` | 0-9A-Za-z | always 11 digits: sorts as the IDs do | the same |
-/// | `uuid` | 0-9a-f | a UUID of version 8, always 36 characters: sorts as the IDs do | both cases |
+/// | `uuid` | 0-9a-f | a version 8 UUID, always 36 characters: sorts as the IDs do | both cases |
 /// | `bwmarrin-base32` | ybndrfg8ejkmcpqxot1uwisza345h769 | 1 to 13 digits | the same |
 /// | `bwmarrin-base58` | 1-9a-zA-Z without l I O | 1 to 11 digits | the same |
 ///
-/// Reading also accepts fewer digits (except for `uuid`), and leading zeros up to the length of the format's
-/// longest text.
+/// Reading also accepts fewer digits (except for `uuid`), and leading zeros up to the format's maximum
+/// length.
 ///
 /// A `uuid` stores the ID in the highest bits that version 8 of [RFC
 /// 9562](https://www.rfc-editor.org/rfc/rfc9562#name-uuid-version-8) leaves free, and 0 in the other 58.
-/// Reading refuses all other UUIDs.
+/// Reading rejects all other UUIDs.
 ///
 /// The last two are the formats of `Base32()` and `Base58()` in the Go package
-/// [`bwmarrin/snowflake`](https://github.com/bwmarrin/snowflake). A text does not tell which alphabet it
-/// uses: `base58` reads a `bwmarrin-base58` text as a different ID, without an error.
+/// [`bwmarrin/snowflake`](https://github.com/bwmarrin/snowflake). A string does not reveal which alphabet it
+/// uses: `base58` reads a `bwmarrin-base58` string as a different ID, without an error.
 ///
 /// ```
 /// use polyflake::Format;
@@ -57,7 +57,7 @@ pub enum Format {
     Base58,
     /// Digits 0-9A-Za-z, always 11 of them.
     Base62,
-    /// A UUID of version 8.
+    /// A version 8 UUID.
     Uuid,
     /// Base 32 with the digits of the Go package `bwmarrin/snowflake`.
     BwmarrinBase32,
@@ -94,7 +94,7 @@ impl Format {
         }
     }
 
-    /// The digits, in the order of their values.
+    /// The digits, in order of value.
     pub const fn alphabet(self) -> &'static str {
         match self {
             Self::Decimal => "0123456789",
@@ -111,7 +111,7 @@ impl Format {
         }
     }
 
-    /// The number of characters in the longest text.
+    /// The maximum length, in characters.
     pub const fn max_len(self) -> usize {
         match self {
             Self::Decimal => 20,
@@ -122,7 +122,8 @@ impl Format {
         }
     }
 
-    /// Returns true if every ID is written with `max_len` characters, so that texts sort as their IDs do.
+    /// Returns true if every ID is written with `max_len` characters, so that the strings sort as their IDs
+    /// do.
     pub const fn sorts(self) -> bool {
         matches!(self, Self::Base32 | Self::Base62 | Self::Uuid)
     }
@@ -145,8 +146,8 @@ impl Format {
         text
     }
 
-    /// Splits off the last digit, and returns the rest and that digit. The divisors are constants, which
-    /// compile to a multiplication: on some processors a division takes ten times as long.
+    /// Splits off the last digit, and returns the rest and that digit. The divisors are constants, so each
+    /// division compiles to a multiplication: on some processors, a division takes ten times as long.
     const fn split(self, id: u64, base: u64) -> (u64, u64) {
         match self {
             Self::Decimal => (id / 10, id % 10),
@@ -165,7 +166,7 @@ impl Format {
     /// # Errors
     ///
     /// `invalid_id`, with the position (counted from 1) of the first character that is not a digit, is one
-    /// too many, makes the number exceed 64 bits, or does not occur there in the `uuid` of any ID.
+    /// too many, makes the number exceed 64 bits, or cannot occur there in any ID's `uuid`.
     pub fn read(self, text: &str) -> Result<u64, Error> {
         let mut id = 0_u64;
         let mut length = 0;
@@ -196,8 +197,7 @@ impl Format {
         Ok(id)
     }
 
-    /// The digits that are valid at `index`, in the order of their values. Their number is the base at that
-    /// position.
+    /// The digits that are valid at `index`, in order of value. Their count is the base at that position.
     #[doc(hidden)]
     pub const fn digits_at(self, index: usize) -> &'static str {
         match self {
@@ -276,7 +276,7 @@ impl fmt::Display for Format {
 impl FromStr for Format {
     type Err = Error;
 
-    /// Parses the format's name. Any other name is `invalid_option`.
+    /// Parses the format's name. Any other name returns `invalid_option`.
     fn from_str(name: &str) -> Result<Self, Error> {
         Self::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| {
             error!(
@@ -291,11 +291,11 @@ impl FromStr for Format {
 
 /// The characters of an ID's UUID. `x`, `v` and `r` hold the bits of the ID, from the highest down (see
 /// [`uuid_digits`]), so that these UUIDs sort as the IDs do. The other 58 bits are 0, which is enough to tell
-/// them from other UUIDs: few of those end in this way.
+/// them from other UUIDs: few of those end this way.
 const UUID: &[u8; LONGEST] = b"xxxxxxxx-xxxx-8xxx-vr00-000000000000";
 
-/// The digits that are valid for this character of [`UUID`], in the order of their values. A single digit
-/// holds no bit of the ID.
+/// The digits that are valid for this character of [`UUID`], in order of value. A character with only one
+/// valid digit holds no bits of the ID.
 const fn uuid_digits(place: Option<u8>) -> &'static str {
     match place {
         Some(b'-') => "-",
@@ -311,7 +311,7 @@ const fn uuid_digits(place: Option<u8>) -> &'static str {
 
 const LONGEST: usize = 36;
 
-/// An ID written by [`Format::write`], stored without an allocation. It derefs to `str`.
+/// An ID written by [`Format::write`], stored without allocating. It derefs to `str`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Text {
     bytes: [u8; LONGEST],
@@ -375,7 +375,7 @@ mod tests {
             assert_eq!(Format::BwmarrinBase32.read(base32), Ok(id));
             assert_eq!(Format::BwmarrinBase58.read(base58), Ok(id));
         }
-        // The reason for these formats: another alphabet reads the same text as a different ID.
+        // These formats exist because another alphabet reads the same string as a different ID.
         assert_eq!(Format::Base58.read("5W3VRzXSrFo"), Ok(1_938_937_832_172_948_902));
         assert_eq!(Format::Base32.read("b49dgrs9wghoo"), Ok(12_836_860_678_745_113_600));
     }

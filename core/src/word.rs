@@ -1,9 +1,9 @@
-//! The pieces of text in a message: a caller's words, cut if they are long, and numbers.
+//! The pieces of text in a message: a caller's words, truncated if they are long, and numbers.
 
 use core::fmt;
 
-/// A text from outside that is safe to show anywhere: each [hidden](is_hidden) character is replaced by its
-/// number, such as `\u{1b}`.
+/// A string from outside, made safe to show anywhere: each [hidden](is_hidden) character is replaced by its
+/// code point, such as `\u{1b}`.
 #[derive(Debug, Clone, Copy)]
 pub struct Shown<'a>(pub &'a str);
 
@@ -14,9 +14,9 @@ impl fmt::Display for Shown<'_> {
 }
 
 /// Returns true for characters that a terminal or a browser acts on instead of showing, and for invisible
-/// ones: control characters, characters that change the direction of writing, line separators, and those that
-/// Unicode calls default ignorable. The variation selectors U+FE00 to U+FE0F are not hidden, since a heart
-/// needs one to be red.
+/// ones: control characters, characters that change the writing direction, line separators, and those that
+/// Unicode calls default ignorable. The variation selectors U+FE00 to U+FE0F are not hidden, since the red
+/// heart emoji needs one.
 pub const fn is_hidden(character: char) -> bool {
     matches!(
         character,
@@ -51,7 +51,7 @@ fn write_shown(out: &mut Out<'_>, text: &str) {
     }
 }
 
-/// A piece of text. If it was cut, it is shown with a `…` at the end.
+/// A piece of text. If it was truncated, it is shown with a `…` at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Word<'a> {
     bytes: &'a [u8],
@@ -59,32 +59,32 @@ pub(crate) struct Word<'a> {
 }
 
 impl<'a> Word<'a> {
-    /// The maximum number of bytes of a caller's word in a message.
+    /// The maximum number of bytes in a caller's word in a message.
     pub(crate) const MAX: usize = 40;
-    /// The maximum number of bytes of a path.
+    /// The maximum number of bytes in a path.
     #[cfg(feature = "std")]
     const MAX_PATH: usize = 68;
 
-    /// Creates a word from a caller's text. An address is cut after its `//`, since a password may follow: the
-    /// caller may have set the wrong option, or swapped an option's name and value.
+    /// Creates a word from a caller's string. An address is truncated after its `//`, since a password may
+    /// follow: the caller may have set the wrong option, or swapped an option's name and value.
     pub(crate) const fn new(text: &'a [u8]) -> Self {
         let end = end_of_slashes(text);
         Self::cut(text, if end < Self::MAX { end } else { Self::MAX })
     }
 
-    /// Creates a word from the address of a store without its secrets.
+    /// Creates a word from a store's address that contains no secrets.
     #[cfg(feature = "std")]
     pub(crate) const fn address(text: &'a str) -> Self {
         Self::cut(text.as_bytes(), Self::MAX)
     }
 
-    /// Creates a word from a text of any length by Polyflake.
+    /// Creates a word from one of Polyflake's own strings, of any length.
     pub(crate) const fn whole(text: &'a str) -> Self {
         Self { bytes: text.as_bytes(), is_cut: false }
     }
 
-    /// Creates a word from a path. An address in its place is cut, too, also after Java made `redis:/` of
-    /// `redis://`. `C:/` is a path.
+    /// Creates a word from a path. An address passed in its place is truncated too, even after Java has
+    /// turned `redis://` into `redis:/`. `C:/` is a path.
     #[cfg(feature = "std")]
     pub(crate) fn path(path: &'a std::path::Path) -> Self {
         let path = path.as_os_str().as_encoded_bytes();
@@ -112,12 +112,12 @@ impl<'a> Word<'a> {
         self.is_cut
     }
 
-    /// Creates a piece of a text that was cut before.
+    /// Creates a word from bytes that have already been truncated.
     pub(crate) const fn piece(bytes: &'a [u8], is_cut: bool) -> Self {
         Self { bytes, is_cut }
     }
 
-    /// Writes the word as text, with U+FFFD for invalid UTF-8 and the numbers of [hidden](is_hidden)
+    /// Writes the word as text, with U+FFFD for invalid UTF-8 and code points for [hidden](is_hidden)
     /// characters.
     pub(crate) fn write_to(&self, out: &mut Out<'_>) {
         let mut rest = self.bytes;
@@ -144,7 +144,7 @@ impl<'a> Word<'a> {
     }
 }
 
-/// Returns the length of a text up to the end of the first `//`, or its whole length.
+/// Returns the length of a string up to the end of the first `//`, or its whole length.
 const fn end_of_slashes(text: &[u8]) -> usize {
     let mut rest = text;
     while let Some((_, after)) = rest.split_first() {
@@ -156,7 +156,7 @@ const fn end_of_slashes(text: &[u8]) -> usize {
     text.len()
 }
 
-/// A word of at most `N` bytes that outlives the caller's text.
+/// A word of at most `N` bytes that outlives the caller's string.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct OwnedWord<const N: usize = { Word::MAX }> {
     bytes: [u8; N],
@@ -167,7 +167,7 @@ pub(crate) struct OwnedWord<const N: usize = { Word::MAX }> {
 impl<const N: usize> OwnedWord<N> {
     pub(crate) const EMPTY: Self = Self { bytes: [0; N], len: 0, is_cut: false };
 
-    /// Creates a word from a caller's text, as [`Word::new`] does.
+    /// Creates a word from a caller's string, as [`Word::new`] does.
     pub(crate) const fn new(text: &[u8]) -> Self {
         let text = Word::new(text);
         let mut word = Self::EMPTY;
@@ -189,14 +189,14 @@ impl<const N: usize> OwnedWord<N> {
         }
     }
 
-    /// Returns true if the word is exactly this text, and was not cut.
+    /// Returns true if the word is exactly this string, and was not truncated.
     pub(crate) fn is(&self, text: &[u8]) -> bool {
         self.word() == Word { bytes: text, is_cut: false }
     }
 }
 
 impl OwnedWord {
-    /// Returns printable ASCII unchanged, and any other character as its number, such as `\u{200b}`.
+    /// Returns printable ASCII unchanged, and any other character as its code point, such as `\u{200b}`.
     pub(crate) fn escaped(character: char) -> Self {
         let mut escaped = Self::EMPTY;
         if character.is_ascii_graphic() || character == ' ' {
@@ -211,7 +211,7 @@ impl OwnedWord {
 }
 
 impl<const N: usize> fmt::Write for OwnedWord<N> {
-    /// Cuts what does not fit. Never fails.
+    /// Truncates anything that does not fit. Never fails.
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.push(text.as_bytes());
         Ok(())
@@ -258,7 +258,7 @@ impl Digits {
     }
 }
 
-/// A sink for the pieces of a text, in order.
+/// A sink that receives pieces of text in order.
 pub(crate) type Out<'a> = dyn FnMut(&str) + 'a;
 
 /// Implements `Display` from pieces of text.
@@ -280,12 +280,12 @@ pub(crate) fn write_u64(out: &mut Out<'_>, number: u64) {
     Digits::of(number).word().write_to(out);
 }
 
-/// Writes a text, with the option names in it (`max_wait_ms`) as JavaScript spells them (`maxWaitMs`).
+/// Writes a string, with the option names in it (`max_wait_ms`) as JavaScript spells them (`maxWaitMs`).
 pub(crate) fn write_camel_case(out: &mut Out<'_>, text: &str) {
     camel_case(text).for_each(|letter| write_character(out, letter));
 }
 
-/// Returns the characters of a text, with `max_wait_ms` as `maxWaitMs`.
+/// Returns the characters of a string, with `max_wait_ms` as `maxWaitMs`.
 pub(crate) fn camel_case(text: &str) -> impl Iterator<Item = char> {
     let mut last = ' ';
     text.char_indices().filter_map(move |(at, character)| {
@@ -303,8 +303,8 @@ fn is_lowercase(text: &str, at: usize) -> bool {
     text.as_bytes().get(at).is_some_and(u8::is_ascii_lowercase)
 }
 
-/// Copies as much of the text as fits into `bytes`, from `start` on. Returns the end of the copy, and whether
-/// the text was cut.
+/// Copies as much of the text as fits into `bytes`, beginning at `start`. Returns the end of the copy, and
+/// whether the text was truncated.
 pub(crate) const fn copy(bytes: &mut [u8], start: usize, mut text: &[u8]) -> (usize, bool) {
     let mut end = start;
     while let Some((byte, rest)) = text.split_first() {

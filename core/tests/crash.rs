@@ -1,6 +1,6 @@
-//! Processes that share a state file are killed at random instants, while the clock is stepped at random and
-//! power is lost now and then. No ID may repeat. `make soak` runs 200 rounds; `POLYFLAKE_SEED` repeats the
-//! choices of a run.
+//! Processes sharing a state file are killed at random moments, while the clock steps at random and the power
+//! fails now and then. No ID may repeat. `make soak` runs 200 rounds; `POLYFLAKE_SEED` repeats a run's
+//! choices.
 #![cfg(all(unix, not(loom)))]
 
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use polyflake::{ClockError, Options, Snowflake};
 
 const PROCESSES: usize = 3;
-/// The positions of the words of a state file that this test reads and changes.
+/// The positions in the state file of the words that this test reads and changes.
 const SYNCED: usize = 120;
 const WRITTEN: usize = 128;
 const BOOT: usize = 136;
@@ -34,8 +34,8 @@ fn options(path: &Path) -> Options {
     Snowflake::builder().node(1).max_backward_ms(300).state(path)
 }
 
-/// A process of a round. It issues single IDs and batches until it is killed. Each result is written out in a
-/// single write, so that no issued ID is lost.
+/// One of the processes in a round. It issues single IDs and batches until it is killed. Each result is
+/// written out in a single write, so that no issued ID is lost.
 #[test]
 #[ignore = "the other tests start it"]
 fn a_process_of_a_round() {
@@ -56,7 +56,7 @@ fn a_process_of_a_round() {
     let mut buffer = [0; 64];
     for n in 1_usize.. {
         let batch = &mut buffer[..if n % 3 == 0 { n % 64 + 1 } else { 1 }];
-        // Refused while the clock is too far back. Another step of the clock helps, or the next round.
+        // Fails while the clock is set too far back, until the clock steps again or the next round begins.
         if ids.fill(batch).is_ok() {
             let bytes: Vec<u8> = batch.iter().flat_map(|id| id.to_ne_bytes()).collect();
             issued.write_all(&bytes).unwrap();
@@ -73,7 +73,7 @@ impl Drop for Killed {
     }
 }
 
-/// SplitMix64, for choices that a seed can repeat.
+/// SplitMix64, for choices that can be reproduced from a seed.
 struct Random(u64);
 
 impl Random {
@@ -91,7 +91,7 @@ fn rounds(count: u64) {
     println!("POLYFLAKE_SEED={seed}");
     let mut random = Random(seed);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("crash-{}-{count}", std::process::id()));
-    // Left by a failed run of a process with this ID.
+    // Left behind if an earlier process with the same ID failed.
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
     let state = folder.join("state");
@@ -103,15 +103,15 @@ fn rounds(count: u64) {
     for _ in 0..count {
         let start = Instant::now();
         let running: Vec<_> = (0..PROCESSES).map(|_| start_process(&folder)).collect();
-        // With a new file, and after a power loss, all processes wait for a second.
+        // With a new file, and after a power loss, all processes wait a second.
         let lasts = Duration::from_millis(random.below(1200));
-        // What the disk may hold: every page that was ever there, unless something newer is known to be on
-        // disk.
+        // The possible contents of the disk: every version of the page so far, unless a newer one is known to
+        // be on disk.
         let mut pages = Vec::new();
         while start.elapsed() < lasts {
             pages.extend(fs::read(&state).ok());
             if random.below(60) == 0 {
-                // A random walk of less than a minute. A file is refused beyond that.
+                // A random walk of less than a minute, beyond which a file is rejected.
                 step_ms = (step_ms + i64::try_from(random.below(1601)).unwrap() - 800).clamp(-15_000, 15_000);
                 clock.write_all_at(&step_ms.to_ne_bytes(), 0).unwrap();
             }

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use polyflake::Snowflake;
 
 const THREADS: usize = 32;
-/// How long a thread may get less than its share. A thread that starves never catches up.
+/// How long a thread may go without its full share. A thread that starves never catches up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Returns true if each thread that asks for `batch` IDs at a time gets at least a quarter of an even share,
-/// after `at_least` or later: on a busy machine a thread may start late, or not run for a while.
+/// Returns true if every thread, asking for `batch` IDs at a time, gets at least a quarter of an even share,
+/// after `at_least` or later: on a busy machine, a thread may start late or not run for a while.
 fn each_gets_its_share(node: u64, layout: &str, batch: usize, at_least: Duration) -> bool {
     let ids = Snowflake::builder().layout(layout).node(node).build().unwrap();
     let got = [const { AtomicUsize::new(0) }; THREADS];

@@ -1,5 +1,5 @@
 //! The first use of a clock in a process, while it forks. In a separate file, so that no other test uses a
-//! clock earlier.
+//! clock first.
 #![cfg(all(unix, not(loom), not(miri)))]
 
 mod common;
@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use common::in_child;
 use polyflake::{Clock, SteadyClock, SystemClock};
 
-/// An alarm ends a child that hangs, after this many seconds. A child that does not hang is never that slow.
+/// The number of seconds after which an alarm kills a hung child. A child that does not hang is never that
+/// slow.
 const ALARM: u32 = 60;
 
 const ROUNDS: u32 = 1000;
@@ -37,7 +38,7 @@ fn a_fork_amid_the_first_use_of_a_clock_hangs_no_child() {
                     std::hint::spin_loop();
                 }
                 go.store(true, Ordering::Release);
-                // In some rounds the fork happens while the other thread is initializing its clock.
+                // In some rounds, the fork happens while the other thread is initializing its clock.
                 for _ in 0..round % 100 {
                     std::hint::spin_loop();
                 }

@@ -1,4 +1,4 @@
-//! After a fork, everything that the child inherited fails, and the parent continues.
+//! After a fork, everything the child inherited fails, and the parent keeps working.
 #![cfg(unix)]
 
 mod common;
@@ -54,7 +54,7 @@ fn the_child_refuses_and_the_parent_goes_on() {
             code(builtin.stats()),
             code(callers.next_id()),
             code(callers.stats()),
-            // Under a different name, this is still the parent's node.
+            // Under a different layout name, this is still the parent's node.
             code(Snowflake::builder().layout("leaf").node(1).build()),
             // A different node.
             code(Snowflake::builder().node(2).build().and_then(|own| own.next_id())),
@@ -125,7 +125,7 @@ fn a_fork_amid_building_leaves_the_child_a_whole_table() {
 }
 
 /// Returns the error code of a call in the child of a fork that happens while the call reads the clock. The
-/// parent continues with the same call, and both have the same cursor.
+/// parent continues the same call, and both have the same cursor.
 fn fork_inside_the_clock<T>(
     fork_now: &Cell<bool>,
     child: &Cell<bool>,
@@ -188,7 +188,7 @@ fn a_fork_inside_a_callers_clock_gives_the_child_nothing() {
 #[test]
 #[cfg(target_os = "linux")]
 fn children_that_run_no_handler_of_forks_are_noticed() {
-    // SAFETY: one page, which is tested and returned.
+    // SAFETY: one page, which is tested and then unmapped.
     let can_wipe = unsafe {
         let (read_write, private) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
@@ -205,7 +205,7 @@ fn children_that_run_no_handler_of_forks_are_noticed() {
     let clone = || unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
     let clone = || libc::pid_t::try_from(clone()).unwrap();
     let fork = || {
-        // SAFETY: the name ends in a NUL, and a function with this name is the one from POSIX.
+        // SAFETY: the name ends in a NUL, and any function with this name is the one from POSIX.
         unsafe {
             match libc::dlsym(libc::RTLD_DEFAULT, c"_Fork".as_ptr()) {
                 none if none.is_null() => libc::fork(),
@@ -243,7 +243,7 @@ fn programs_that_take_one_id_a_run_spread() {
         u64::from_ne_bytes(taken) % 16
     });
     let residues: HashSet<u64> = sequences.collect();
-    // If 64 are drawn at random, at most four of 16 residues are missing, except in one run in a million.
+    // With 64 random draws, only one run in a million misses more than four of the 16 residues.
     assert!(residues.len() >= 12, "{residues:?}");
 }
 

@@ -18,7 +18,7 @@ fn builder(node: u64) -> polyflake::Options {
 fn eight_threads_repeat_nothing_and_each_goes_up() {
     const THREADS: usize = 8;
     const EACH: usize = if cfg!(miri) { 200 } else { 250_000 };
-    // Under contention, waits are unfair. Their length is not tested here.
+    // Under contention, waits are unfair. Their duration is not tested here.
     let ids = builder(1).max_wait_ms(60_000).build().unwrap();
     let issued: Vec<Vec<u64>> = thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS)
@@ -56,7 +56,7 @@ fn eight_threads_repeat_nothing_and_each_goes_up() {
 #[test]
 fn owners_in_threads_of_their_own_repeat_nothing_beside_others_on_their_cursor() {
     const EACH: usize = if cfg!(miri) { 100 } else { 50_000 };
-    // Wide enough for the slots that are lost when the owners take turns.
+    // A layout wide enough for the slots that are lost when the owners take turns.
     let layout = "timestamp:39|worker:5|sequence:20@1735689600000/1ms";
     let made = || builder(3).layout(layout).max_wait_ms(60_000).build().unwrap();
     let issued: Vec<Vec<u64>> = thread::scope(|scope| {
@@ -78,7 +78,7 @@ fn an_owner_takes_a_whole_tick_and_no_more() {
     assert!(all.is_sorted_by(|a, b| a < b));
     let ticks: Vec<u64> = all.iter().map(|id| ids.decode(*id).unwrap().ticks()).collect();
     assert!(ticks.chunk_by(|a, b| a == b).all(|tick| tick.len() <= 64));
-    // As with a shared Snowflake, all ticks are full except those of the scheduler's pauses.
+    // As with a shared Snowflake, all ticks are full except where the scheduler pauses the thread.
     assert!(ticks.chunk_by(|a, b| a == b).any(|tick| tick.len() == 64));
 }
 
@@ -159,7 +159,7 @@ fn a_shared_cursor_keeps_its_first_tolerance() {
     assert_eq!(refused.code(), ErrorCode::InvalidOption);
     assert!(refused.to_string().contains("max_ahead_ms is 0"), "{refused}");
     assert!(builder(4).max_ahead_ms(5).max_backward_ms(0).build().is_err());
-    // Options of the Snowflake, as opposed to the cursor, may differ.
+    // Options that belong to the Snowflake, not to the cursor, may differ.
     assert!(builder(4).max_ahead_ms(5).max_wait_ms(0).clock(ClockName::Steady).build().is_ok());
     first.next_id().unwrap();
 }
@@ -207,11 +207,11 @@ fn a_clock_that_goes_back_forever_hangs_nothing() {
     };
     assert_eq!(error.code(), ErrorCode::ClockMovedBackwards);
     assert!(error.behind_ms().unwrap() > 0 && error.retry_after_ms() > error.behind_ms());
-    // At most one tick, because a step back only allows IDs to continue in it.
+    // At most one tick's worth of IDs, because after a step back, IDs may only continue in the last tick.
     assert!(issued <= ids.layout().ids_per_tick());
 }
 
-/// Time that passes only in pauses, and advances a clock by the same amount.
+/// Time that passes only during pauses, and advances a clock by the same amount.
 #[derive(Default)]
 struct PausesAlone {
     elapsed: Duration,
@@ -247,7 +247,7 @@ fn a_wait_on_a_clock_that_stands_is_bounded_by_real_time() {
     assert_eq!(error.code(), ErrorCode::SequenceExhausted);
     assert_eq!(error.retry_after_ms(), Some(1000));
     assert_eq!(ids.stats().unwrap().waits, 1);
-    // Also without a custom wait, in real time.
+    // The same, but in real time, without a custom wait.
     assert_eq!(ids.next_id().unwrap_err(), error);
 }
 
@@ -294,7 +294,7 @@ fn a_batch_waits_as_long_for_each_run() {
     let ids = ids.build_with_clock(move || Ok(clock.load(Ordering::Relaxed))).unwrap();
     let mut wait = PausesAlone { clock_ms: Some(now), ..PausesAlone::default() };
     let mut batch = [0; 20];
-    // Nine waits of 20 ms take longer than max_wait_ms together, but none of them does.
+    // Together, nine waits of 20 ms take longer than max_wait_ms, but no single one does.
     ids.fill_with(&mut batch, &mut wait).unwrap();
     assert_eq!(wait.elapsed, Duration::from_millis(9 * 20));
     assert!(batch.is_sorted_by(|a, b| a < b));
@@ -395,7 +395,7 @@ fn close_ends_the_calls_that_wait() {
             assert_eq!(call.join().unwrap().unwrap_err().code(), ErrorCode::Closed);
         }
     });
-    // For every call, and whatever its clock returns.
+    // Every call fails this way, no matter what its clock returns.
     let fails = Snowflake::builder().node(0).build_with_clock(|| Err(ClockError::new("away"))).unwrap();
     fails.close();
     let calls = [ids.stats().map(drop), ids.fill(&mut []), ids.fill(&mut [0]), fails.next_id().map(drop)];
@@ -433,7 +433,7 @@ fn a_call_inside_a_waiting_call_does_not_wait_for_it() {
 
 #[test]
 fn layouts_that_split_the_bits_differently_are_separate_systems() {
-    // As the README says, nothing keeps these two from issuing the same IDs.
+    // As the README says, nothing prevents these two from issuing the same IDs.
     let issued = |layout: &str, node: u64| {
         let options = Snowflake::builder().layout(layout).node(node).sequence_start(SequenceStart::Zero);
         options.build_with_clock(|| Ok(1_700_000_000_000)).unwrap().next_ids(1000).unwrap()

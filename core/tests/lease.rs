@@ -1,4 +1,4 @@
-//! Leased nodes, assigned by a keeper. Here the test assigns them.
+//! Leased nodes, normally assigned by a keeper. Here, the test assigns them.
 #![cfg(all(unix, not(loom)))]
 
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ use polyflake::{
     BuiltinClock, Error, ErrorCode, Lease, LeaseKeeper, LeaseState, Options, Snowflake, StdTime,
 };
 
-/// Counts its notifications.
+/// A keeper that counts the notifications it receives.
 #[derive(Debug, Default, Clone)]
 struct Keeper {
     wakes: Arc<AtomicU64>,
@@ -52,7 +52,7 @@ impl LeaseKeeper for Keeper {
     }
 }
 
-/// Each test has a different epoch, so that no test gets another's nodes.
+/// Each test has a different epoch, so that no test receives another's nodes.
 struct Test {
     options: Options,
     epoch_ms: u64,
@@ -120,7 +120,7 @@ fn a_lease_brings_a_node_and_another_one() {
     assert!(next.node() == 900 && next.ticks() > last.ticks(), "{last:?} {next:?}");
 }
 
-/// Calls fail at once, and their errors promise no retry.
+/// Calls fail immediately, and their errors promise no retry.
 #[test]
 fn nothing_is_waited_for_once_the_keeper_has_panicked() {
     let test = Test::new(1_500_000_000_101);
@@ -161,7 +161,7 @@ fn nothing_is_issued_at_the_bound_or_past_it() {
     lease.extend(bound + 2);
     let more = ids.next_ids(4096).unwrap();
     assert!(more.iter().all(|id| (bound..bound + 2).contains(&ids.decode(*id).unwrap().ticks())));
-    // An earlier bound moves nothing back.
+    // Extending the lease to an earlier bound does not move its bound back.
     lease.extend(bound);
     assert!(ids.next_id().is_ok());
     lease.shorten(bound);
@@ -285,7 +285,7 @@ fn one_node_has_one_lease_or_none_in_a_process() {
     let other = test.options.new_lease(Box::new(Keeper::default())).unwrap();
     assert!(!test.lease.is_used(6) && !other.is_used(6));
     test.hold(6);
-    // A lease may get back a node that it has lost.
+    // A lease may get back a node it has lost.
     assert!(!test.lease.is_used(6) && other.is_used(6));
     assert!(!other.hold(6, 0, u64::MAX));
     let error = unleased.clone().node(6).build().unwrap_err();
@@ -338,7 +338,7 @@ fn children_have_none_of_it() {
     let child = unsafe { libc::fork() };
     if child == 0 {
         let is_forked = forked(&ids);
-        // SAFETY: this ends the child at once.
+        // SAFETY: this ends the child immediately.
         unsafe { libc::_exit(i32::from(!is_forked)) };
     }
     let mut status = 1;
@@ -371,7 +371,7 @@ fn a_lock_of_the_callers_is_not_enough() {
     let _ = test.ids().poll_next_id_under_lock();
 }
 
-/// Nodes change while event loops' calls wait, get slots from threads, are dropped, and ask again.
+/// Nodes change while calls from event loops wait, receive slots from threads, are dropped, and ask again.
 #[test]
 fn nodes_change_under_polled_calls_and_nothing_repeats() {
     use polyflake::{Polled, Waiting};

@@ -1,6 +1,6 @@
-//! Models of the cursor, of the process-wide table and of the numbers that counters have in hand. Loom runs
-//! their threads in every interleaving: `RUSTFLAGS="--cfg loom" cargo test --release --test models`. For each
-//! model there is a mutant on which it fails: tools/models --mutants.
+//! Models of the cursor, the process-wide table, and the numbers that counters have in hand. Loom runs their
+//! threads in every interleaving: `RUSTFLAGS="--cfg loom" cargo test --release --test models`. Each model has
+//! a mutant that makes it fail: tools/models --mutants.
 #![cfg(loom)]
 
 use std::sync::Arc;
@@ -84,7 +84,7 @@ fn run(
     taking.into_iter().map(|thread| thread.join().unwrap()).collect()
 }
 
-/// Checks that nothing repeats and that each thread's IDs grow. Returns the codes of the errors.
+/// Checks that no ID repeats and that each thread's IDs increase. Returns the error codes.
 fn check(results: &[Vec<Result<u64, Error>>]) -> Vec<ErrorCode> {
     let mut all = Vec::new();
     let mut refused = Vec::new();
@@ -143,7 +143,7 @@ fn a_step_back_past_the_tolerance_is_refused_and_repeats_nothing() {
         let ids = ids(&clock, 8, 2);
         let results = run(2, 2, &ids, || clock.to(START - 5));
         assert!(check(&results).iter().all(|code| *code == ErrorCode::ClockMovedBackwards));
-        // If any call was that early, the cursor is where the clock was.
+        // If any call was early enough, the cursor is where the clock was.
         let issued = results.iter().flatten().filter_map(|result| result.ok());
         let was_early = issued.map(|id| ids.decode(id).unwrap().timestamp_ms()).max() == Some(START as u64);
         assert_eq!(ids.try_next_id().is_err(), was_early);
@@ -156,7 +156,7 @@ fn a_thread_that_pauses_between_the_cursor_and_the_clock_is_no_rollback() {
         let clock = Moved::new();
         let ids = ids(&clock, 8, 2);
         // The clock only moves forward, but by more than the tolerance. A thread that reads it before the
-        // cursor, and is overtaken between the two, sees a rollback that never happened.
+        // cursor, and is overtaken in between, sees a rollback that never happened.
         let results = run(2, 1, &ids, || clock.to(START + 500));
         assert!(check(&results).is_empty());
     });
@@ -194,8 +194,8 @@ fn shared(clock: &Moved, node: u64) -> Snowflake<BuiltinClock<Moved>> {
     options.max_wait_ms(0).build_on(clock.clone(), |clock| clock).unwrap()
 }
 
-/// Lets threads build a Snowflake for each of `nodes` at the same time, then takes IDs from each, and again
-/// for each node.
+/// Has threads build a Snowflake for each of `nodes` at the same time, then takes IDs from each of them, and
+/// from another one for each node.
 fn build_at_once<const N: usize>(nodes: [u64; N]) {
     let clock = Moved::new();
     let building = nodes.map(|node| {
@@ -206,7 +206,7 @@ fn build_at_once<const N: usize>(nodes: [u64; N]) {
     // A new cursor treats the tick in which it is created as used up.
     clock.to(START + 1);
     let again = nodes.map(|node| shared(&clock, node));
-    // Two cursors for the same node would repeat IDs, and a cursor that was only created now has none left.
+    // Two cursors for the same node would repeat IDs, and a cursor created just now has no IDs left.
     let results: Vec<_> = built.iter().chain(&again).map(|ids| vec![ids.try_next_id()]).collect();
     assert!(check(&results).is_empty(), "a cursor is lost");
 }
@@ -231,7 +231,7 @@ fn threads_that_build_for_one_node_amid_others_share_its_cursor() {
     model(|| build_at_once([1, 2, 1]));
 }
 
-/// A keeper without a store, for the leases of the models.
+/// A keeper without a store, for the models' leases.
 #[derive(Debug)]
 struct NoStore;
 
@@ -305,7 +305,7 @@ fn a_lease_that_gets_another_node_issues_with_one_of_them() {
             end = lease.end();
             clock.to(START + 1);
             assert!(lease.hold(2, second, second + 1000));
-            // This call learns about the node while the other call is about to use it.
+            // This call learns of the node while the other call is about to use it.
             mine.push(ids.try_next_id());
         });
         results.push(mine);
@@ -316,7 +316,7 @@ fn a_lease_that_gets_another_node_issues_with_one_of_them() {
 /// Two threads take numbers while a third removes the numbers in hand and adds new ones.
 #[test]
 fn numbers_in_hand_are_taken_once() {
-    // With three preemptions it takes a minute.
+    // With three preemptions, this model takes a minute.
     with_preemptions(2, || {
         let segments = Arc::new(Segments::new());
         let mut all = Vec::new();
@@ -324,7 +324,7 @@ fn numbers_in_hand_are_taken_once() {
             segments.install(Run { first, stride: 1, count: 2 });
             all.extend([first, first + 1]);
         };
-        // One segment and a part of another.
+        // One segment and part of another.
         install(1);
         let mut got = numbers(segments.take(1));
         install(11);
@@ -335,7 +335,7 @@ fn numbers_in_hand_are_taken_once() {
             })
             .into();
         got.extend(left_of(&segments.end()));
-        // In the place of the first segment.
+        // Takes the place of the first segment.
         install(21);
         got.extend(taking.into_iter().flat_map(|thread| thread.join().unwrap()));
         got.extend(left_of(&segments.end()));
@@ -370,8 +370,8 @@ fn numbers_taken_one_by_one_are_taken_once() {
     });
 }
 
-/// A thread takes the last number of a segment while another moves to the next one and puts a new one in the
-/// first one's place.
+/// A thread takes the last number of a segment while another moves to the next one and puts a new one in
+/// place of the first.
 #[test]
 fn the_last_number_of_a_segment_is_taken_once() {
     model(|| {
@@ -388,8 +388,8 @@ fn the_last_number_of_a_segment_is_taken_once() {
             let segments = Arc::clone(&segments);
             thread::spawn(move || one(&segments))
         };
-        // This does not use `end`, which reads the first one's place: loom lets a write move before the last
-        // read only, and that must be the thread's.
+        // This does not use `end`, which reads the first segment's place: loom lets a write move only before
+        // the last read, and that must be the thread's.
         got.extend(numbers(segments.take(1)));
         if segments.wants_more() {
             install(21);

@@ -1,4 +1,4 @@
-//! Polled calls together with calls that wait in threads.
+//! Polled calls alongside calls that wait in threads.
 #![cfg(not(loom))]
 
 use std::cell::{Cell, RefCell};
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use polyflake::{ClockError, Polled, Snowflake, Waiting};
 
-/// A leading batch has counted on a call that leaves before slots are available, so the run is longer than
-/// the batch.
+/// A leading batch has included a call that leaves before slots are available, so the run is longer than the
+/// batch.
 #[test]
 fn a_batch_whose_follower_leaves_is_filled() {
     let now = Cell::new(1_800_000_000_000_i64);
@@ -16,7 +16,7 @@ fn a_batch_whose_follower_leaves_is_filled() {
     let clock = || {
         readings.set(readings.get() + 1);
         if readings.get() == reading.get() {
-            // The event loop's call is dropped (because of the caller's time-out) while the leader reads the
+            // The event loop's call is dropped (because the caller timed out) while the leader reads the
             // clock.
             *waiting.borrow_mut() = Waiting::default();
             now.set(now.get() + 1000);
@@ -31,7 +31,7 @@ fn a_batch_whose_follower_leaves_is_filled() {
     let mut one = [0; 1];
     assert!(matches!(ids.poll_waiting(&mut waiting.borrow_mut(), &mut one, None), Ok(Polled::Pause(_))));
     let mut batch = [0; 1];
-    // One reading to find the tick used up, and one to confirm this. The third is the leader's, after it has
+    // One reading to find the tick used up, and one to confirm it. The third is the leader's, after it has
     // gathered the others.
     readings.set(0);
     reading.set(3);
@@ -39,7 +39,7 @@ fn a_batch_whose_follower_leaves_is_filled() {
     assert!(batch[0] != 0, "fill returned Ok and wrote nothing");
 }
 
-/// A caller whose time-out has passed uses the same `Waiting` for its next call.
+/// A caller that has timed out uses the same `Waiting` for its next call.
 #[test]
 fn a_new_call_is_not_given_what_was_taken_for_the_last() {
     let now = Cell::new(1_800_000_000_000_i64);

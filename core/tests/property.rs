@@ -60,7 +60,7 @@ impl Given {
         options.max_backward_ms(self.backward_ms).max_ahead_ms(self.ahead_ms).sequence_start(self.start)
     }
 
-    /// Returns the ID of a slot, with its bits joined field by field.
+    /// Returns the ID of a slot, with its bits put together field by field.
     fn id(&self, (tick, sequence): Slot) -> u64 {
         let (mut id, mut node_bits_left) = (0, self.node_bits());
         for (name, bits) in &self.fields {
@@ -94,7 +94,7 @@ fn given() -> impl Strategy<Value = Given> {
                 fields.insert(timestamp_at, ("timestamp".to_owned(), timestamp));
                 let sequence_at = timestamp_at + 1 + places[1].index(fields.len() - timestamp_at);
                 fields.insert(sequence_at, ("sequence".to_owned(), sequence));
-                // Roughly a few ticks, or the maximum.
+                // A few ticks or so, or the maximum.
                 let ms = |(ticks, more, most): (u32, i64, bool)| {
                     let ms = i128::from(ticks) * tick_ms + i128::from(more);
                     if most { u32::MAX } else { u32::try_from(ms.max(0)).unwrap() }
@@ -236,7 +236,7 @@ impl Clock for &Held {
     }
 }
 
-/// A system whose time is moved by hand.
+/// A system whose time is set by hand.
 struct Moved(Arc<AtomicI64>);
 
 impl TimeSource for Moved {
@@ -304,7 +304,7 @@ proptest! {
                 let wanted = plain.take(clock.ms());
                 match ids.try_next_id() {
                     Ok(id) => prop_assert_eq!(Ok(id), wanted),
-                    // The time of the retry depends on the slots taken.
+                    // The retry time depends on the slots taken.
                     Err(error) => prop_assert_eq!(
                         core::mem::discriminant(&Refusal::of(&error)),
                         core::mem::discriminant(&wanted.unwrap_err())
@@ -314,8 +314,7 @@ proptest! {
         }
     }
 
-    /// Two owners that share a cursor take turns. Sometimes one of them continues as a shared Snowflake
-    /// would.
+    /// Two owners of a shared cursor take turns. Sometimes one of them continues as a shared Snowflake would.
     #[test]
     fn owners_by_turns_repeat_nothing_and_go_up(
         ahead_ms in 0..20_u32,
@@ -337,7 +336,7 @@ proptest! {
                     prop_assert!(id > last);
                     last = id;
                     let lead_ms = i64::try_from(owners[owner].decode(id).unwrap().timestamp_ms()).unwrap() - now_ms;
-                    // The clock has stepped back by no more than the sum of all its steps.
+                    // The clock has stepped back by no more than all its steps combined.
                     prop_assert!(lead_ms <= i64::from(ahead_ms) + 180);
                 }
             }
@@ -371,8 +370,7 @@ proptest! {
                     prop_assert!(filled == count || plain.take(clock.ms()).is_err());
                 }
                 Step::Wait => match ids.next_id_with(&mut Pauses(&clock, Duration::ZERO)) {
-                    // Taken at the first time that the rule allows, among the times at which the clock was
-                    // read.
+                    // Taken at the first clock reading at which the rule allows it.
                     Ok(id) => prop_assert_eq!(Ok(id), plain.take(clock.ms())),
                     Err(error) => prop_assert_eq!(Err(Refusal::of(&error)), plain.take(clock.ms())),
                 },

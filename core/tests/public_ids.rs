@@ -1,4 +1,4 @@
-//! Runs `tests/public_ids.json` through the public API, and checks texts that nobody encoded.
+//! Runs `tests/public_ids.json` through the public API, and checks strings that are not public IDs.
 #![cfg(all(feature = "public-ids", not(any(loom, miri))))]
 
 use polyflake::{Error, ErrorCode, PublicIdKey, PublicIds};
@@ -83,7 +83,7 @@ fn keys_refused(case: &Value) {
     }
 }
 
-/// Returns keys with the numbers from 0 up and arbitrary bytes.
+/// Returns keys with numbers from 0 up and arbitrary bytes.
 fn some_keys(seed: u64, count: u8) -> Vec<PublicIdKey> {
     let mut random = Random(seed);
     (0..count).map(|number| PublicIdKey::new(number, random.next_u128().to_le_bytes()).unwrap()).collect()
@@ -114,7 +114,7 @@ fn prefixes() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// The text of an ID decodes to that ID with its key at any position, and with no other prefix.
+    /// An ID's string decodes to that ID with its key in any position, and with no other prefix.
     #[test]
     fn texts_turn_back_into_their_ids(
         seed: u64, id: u64, prefix in prefixes(), other in prefixes(), count in 1..=16_u8, last in 0..16_u8,
@@ -130,7 +130,7 @@ proptest! {
         if other != prefix {
             let others = PublicIds::new(&keys, &other).unwrap();
             prop_assert!(others.decode(&text).is_err());
-            // It does not decode with its prefix replaced either.
+            // Nor does it decode if its prefix is replaced.
             let digits = &text[text.len() - 23..];
             let separator = if other.is_empty() { "" } else { "_" };
             let code = others.decode(&format!("{other}{separator}{digits}")).unwrap_err().code();
@@ -142,7 +142,7 @@ proptest! {
         }
     }
 
-    /// No text causes a panic, and a text that decodes is the one that encoding returns.
+    /// No string causes a panic, and a string that decodes is the one that encoding returns.
     #[test]
     fn other_texts_are_refused(
         text in prop_oneof![".*", "order_[0-1]?[0-9A-Za-z]{20,24}", "[a-z]{0,3}_[0-9A-Za-z_]{20,24}", "order_.{23}"],
@@ -152,7 +152,7 @@ proptest! {
         prop_assert_eq!(error.code(), ErrorCode::InvalidId);
     }
 
-    /// The text of a key parses back to that key.
+    /// A key's text parses back to that key.
     #[test]
     fn keys_turn_back(number in 0..62_u8, bytes: [u8; 16]) {
         prop_assume!(bytes != [0; 16]);
@@ -164,7 +164,8 @@ proptest! {
     }
 }
 
-/// A million texts of each kind that nobody encoded. If one of them decoded, the tag would be broken.
+/// A million strings of each kind, none of which is a public ID. If one of them decoded, the tag would be
+/// broken.
 fn nothing_is_taken_for_an_id(count: u64) {
     let mut tries = 0_u64;
     let mut random = Random(20_261_125);
@@ -178,14 +179,14 @@ fn nothing_is_taken_for_an_id(count: u64) {
         tries += 1;
     };
     for _ in 0..count {
-        // Random digits, usually of a number below 2^128, under an existing key.
+        // Random digits, usually a number below 2^128, under an existing key.
         let mut text = *b"order_10000000000000000000000";
         text[6] = b'0' + (random.next() % 3) as u8;
         text[7] = b'0' + (random.next() % 8) as u8;
         text[8..].fill_with(|| ALPHABET[(random.next() % 62) as usize]);
         refuse(&orders, &text);
 
-        // A real text with one character changed: one of the digits, the key's number, or the prefix.
+        // A real string with one character changed: one of the digits, the key's number, or the prefix.
         let real = orders.encode(random.next());
         let mut text: [u8; 29] = real.as_bytes().try_into().unwrap();
         let at = (random.next() % 29) as usize;
@@ -201,7 +202,7 @@ fn nothing_is_taken_for_an_id(count: u64) {
         refuse(&others, real.as_bytes());
         refuse(&users, format!("user{}", &real[5..]).as_bytes());
     }
-    // The probability is 2^-64 for each text.
+    // The probability is 2^-64 for each string.
     println!("none of {tries} texts decodes; the chance of one was 1 in 2^{}", 63 - tries.ilog2());
 }
 
@@ -216,7 +217,7 @@ fn nothing_of_a_million_of_each_kind_is_taken_for_an_id() {
     nothing_is_taken_for_an_id(1_000_000);
 }
 
-/// The texts of neighbouring IDs share only what they must: half of their bits differ.
+/// The strings of neighbouring IDs have no more in common than chance allows: half of their bits differ.
 #[test]
 fn neighbours_have_nothing_in_common() {
     let ids = PublicIds::new(&some_keys(3, 1), "").unwrap();
@@ -227,6 +228,6 @@ fn neighbours_have_nothing_in_common() {
     };
     let differ: u32 =
         (0..4096).map(|id| (number(&ids.encode(id)) ^ number(&ids.encode(id + 1))).count_ones()).sum();
-    // 4096 times 128 bits: a standard deviation is 362.
+    // 4096 times 128 bits: the standard deviation is 362.
     assert!(differ.abs_diff(4096 * 64) < 6 * 362, "{differ} bits");
 }

@@ -1,4 +1,4 @@
-//! State files: all processes of a host share one node.
+//! State files: all processes on a host share one node.
 #![cfg(all(unix, not(loom)))]
 
 mod common;
@@ -21,7 +21,7 @@ const START: i64 = 1_800_000_000_000;
 const FORKED: u8 = ErrorCode::Forked as u8;
 const STATE_FILE: u8 = ErrorCode::StateFile as u8;
 
-/// The positions of the words of a state file that these tests read and change.
+/// The positions in the state file of the words that these tests read and change.
 mod at {
     pub(crate) const CURSOR: u64 = 64;
     pub(crate) const ROLLBACKS: u64 = 80;
@@ -40,7 +40,7 @@ impl Folder {
         static COUNT: AtomicI64 = AtomicI64::new(0);
         let n = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("state-{}-{n}", std::process::id()));
-        // Left by a failed run of a process with this ID.
+        // Left behind if an earlier process with the same ID failed.
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
         Self(folder)
@@ -68,7 +68,7 @@ fn set_word(path: &Path, at: u64, value: u64) {
     file.write_all_at(&value.to_ne_bytes(), at).unwrap();
 }
 
-/// Changes the file as a reboot would.
+/// Changes the file the way a reboot would.
 fn reboot(path: &Path) {
     set_word(path, at::BOOT, word(path, at::BOOT).wrapping_add(1));
 }
@@ -86,8 +86,8 @@ impl Moved {
         self.0.fetch_add(ms, Ordering::Relaxed);
     }
 
-    /// Builds a Snowflake on this clock with a new file. The file begins a second ahead, so this moves the
-    /// clock past that.
+    /// Builds a Snowflake on this clock with a new file. The file begins a second ahead of the clock, so this
+    /// advances the clock by more than that.
     fn make(&self, options: &Options) -> Snowflake<Self> {
         let ids = options.build_with_clock(self.clone()).unwrap();
         self.add(NEW_FILE_MS);
@@ -95,7 +95,7 @@ impl Moved {
     }
 }
 
-/// How many ms a new file's first tick is ahead of the clock, if a tick lasts 1 ms.
+/// How far ahead of the clock a new file's first tick is, in ms, if a tick lasts 1 ms.
 const NEW_FILE_MS: i64 = 1001;
 
 impl Clock for Moved {
@@ -104,7 +104,8 @@ impl Clock for Moved {
     }
 }
 
-/// Each test uses different nodes, because a process has only one cursor per node, wherever it is.
+/// Each test uses different nodes, because a process has only one cursor per node, no matter where it is
+/// stored.
 fn builder(node: u64, path: &Path) -> Options {
     Snowflake::builder().node(node).state(path)
 }
@@ -115,7 +116,7 @@ fn error_of(options: &Options) -> String {
     error.to_string()
 }
 
-/// Returns the error message in a process that has not opened the file. A fork returns it as bytes.
+/// Returns the error message from a process that has not opened the file. The child passes it back as bytes.
 fn refusal_elsewhere(options: &Options) -> String {
     let bytes: [u8; 512] = in_child(|| {
         let mut bytes = [b' '; 512];
@@ -187,12 +188,12 @@ fn a_claim_that_does_not_fit_an_earlier_one_is_refused() {
         assert_eq!(error.code(), ErrorCode::InvalidOption, "{error}");
         assert!(error.to_string().contains(says), "{error}");
     }
-    // The file determines the tolerance, in other processes too.
+    // The file determines the tolerance for other processes too.
     assert!(
         refusal_elsewhere(&builder(3, &path).max_ahead_ms(5))
             .starts_with("invalid_option: max_ahead_ms is 5")
     );
-    // A caller's clock without a file has a separate cursor, as always.
+    // Without a file, a Snowflake on a caller's clock has its own cursor, as always.
     assert!(Snowflake::builder().node(3).build_with_clock(|| Ok(START)).unwrap().next_id().is_ok());
 }
 
@@ -267,7 +268,7 @@ fn what_is_no_whole_state_file_is_refused_and_left_alone() {
     }
     assert!(refused(&[&whole[..], b"x"].concat()).contains("it has 4097 bytes"));
     assert!(refused(&[b'x'; 4096]).contains("is not a state file"));
-    // Each byte of the head, with its lowest bit changed.
+    // Each byte of the head, with its lowest bit flipped.
     for n in 0..64 {
         let mut bytes = whole.clone();
         bytes[n] ^= 1;
@@ -340,8 +341,8 @@ fn without_permission_it_is_refused() {
     fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o555)).unwrap();
     fs::set_permissions(&copy, fs::Permissions::from_mode(0o400)).unwrap();
     let codes = in_child(|| {
-        // Root is allowed everything as long as it has its capabilities. Another user might not even reach
-        // the folder.
+        // Root may do anything as long as it has its capabilities. Another user might not even be able to
+        // reach the folder.
         #[cfg(target_os = "linux")]
         {
             let (version_3_of_this_process, none) = ([0x2008_0522_u32, 0], [0_u32; 6]);
@@ -382,7 +383,7 @@ fn a_full_disk_is_an_error() {
     });
     assert_eq!(says, [1]);
     assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0, "no half of a file is left behind");
-    // There is room again.
+    // The limit applied only to the child.
     assert!(builder(13, &path).build().is_ok());
 }
 
@@ -394,7 +395,7 @@ fn a_full_file_system_is_an_error_when_the_file_is_made_and_none_later() {
     fs::create_dir(&mount).unwrap();
     let text = |text: &str| std::ffi::CString::new(text).unwrap();
     let (kind, place) = (text("tmpfs"), text(mount.to_str().unwrap()));
-    // SAFETY: the texts end in a NUL.
+    // SAFETY: the strings end in a NUL.
     let mounted = unsafe {
         libc::mount(kind.as_ptr(), place.as_ptr(), kind.as_ptr(), 0, text("size=16k").as_ptr().cast())
     };
@@ -422,7 +423,7 @@ fn a_full_file_system_is_an_error_when_the_file_is_made_and_none_later() {
             clock.add(300);
         }
     });
-    // SAFETY: the text ends in a NUL.
+    // SAFETY: the string ends in a NUL.
     unsafe { libc::umount2(place.as_ptr(), libc::MNT_DETACH) };
     outcome.unwrap();
 }
@@ -440,7 +441,7 @@ fn a_child_does_not_repeat_what_its_parent_had_taken_for_itself() {
     let taken = in_child(|| ids.next_id().unwrap().to_ne_bytes());
     let (child, next) = (u64::from_ne_bytes(taken), ids.next_id().unwrap());
     assert!(first < child && child < next, "{first} {child} {next}");
-    // The child takes an ID at once, before anyone has advanced the cursor.
+    // The child takes an ID immediately, before anything has advanced the cursor.
     let taken = in_child(|| ids.next_id().unwrap().to_ne_bytes());
     assert!(u64::from_ne_bytes(taken) > next);
 }
@@ -464,7 +465,7 @@ fn it_goes_on_in_forked_children_and_shares_the_cursor() {
             .map(|_| {
                 scope.spawn(|| {
                     in_child(|| {
-                        // A new Snowflake on the parent's cursor works as well as the inherited one.
+                        // A new Snowflake on the parent's cursor works just like the inherited one.
                         let own = builder(20, &path).max_wait_ms(60_000).build().unwrap();
                         let _ = own.next_id().unwrap();
                         assert_eq!(
@@ -566,9 +567,9 @@ fn a_file_that_loses_its_name_or_place_stops_issuing() {
         assert!(error.to_string().contains("was renamed, deleted or replaced while in use"), "{error}");
         assert_eq!(ids.try_next_id().unwrap_err(), error);
         assert_eq!(ids.next_ids(10).unwrap_err(), error);
-        // A new Snowflake does not begin on the replacement either.
+        // A new Snowflake does not use the replacement either.
         assert_eq!(builder(node, &path).build().unwrap_err(), error);
-        // After the file is put back, the Snowflake continues.
+        // Once the file is put back, the Snowflake resumes.
         fs::rename(hidden, &path).unwrap();
         assert!(ids.next_id().unwrap() > first);
     }
@@ -585,7 +586,7 @@ fn every_id_is_reserved_and_the_disk_is_written_twice_a_second() {
         assert!(slot <= word(&path, at::SYNCED) && word(&path, at::SYNCED) <= word(&path, at::WRITTEN));
         clock.add(1);
     }
-    // For ten seconds.
+    // Ten seconds have passed.
     assert!((15..=25).contains(&word(&path, at::SYNCS)), "{}", word(&path, at::SYNCS));
 }
 
@@ -611,7 +612,8 @@ fn after_a_reboot_it_goes_on_above_what_was_reserved() {
     }));
     let reserved = word(&path, at::WRITTEN);
     reboot(&path);
-    // Opening waits. Otherwise the first ID would have to wait longer than it may.
+    // The wait happens when the file is opened. Otherwise, the first ID would have to wait longer than
+    // allowed.
     let (id, slot) = {
         let ids = builder(29, &path).build().unwrap();
         (ids.next_id().unwrap(), word(&path, at::CURSOR))
@@ -626,7 +628,7 @@ fn after_a_power_loss_nothing_repeats_however_old_the_page() {
     let mut all = HashSet::new();
     let mut now = 0;
     for round in 0..6_u64 {
-        // Each process issues for a while, and keeps the last state that reached the disk.
+        // Each process issues IDs for a while, and keeps a copy of the last state that reached the disk.
         let issued: [u8; 800 * 8] = in_child(|| {
             let clock = Moved::new();
             clock.add(now);
@@ -670,7 +672,7 @@ fn a_cursor_far_ahead_of_the_clock_is_refused_until_it_is_reset() {
     });
     let message = error_of(&builder(31, &path));
     assert!(message.contains(" ms ahead of the clock; ") && message.contains("reset_state"), "{message}");
-    // A minute is not considered far.
+    // A cursor that is a minute ahead is still accepted.
     let near = builder(31, &path).build_with_clock(move || Ok(in_2080 - 58_000)).unwrap();
     assert_eq!(near.next_id().unwrap_err().code(), ErrorCode::ClockMovedBackwards);
 
@@ -678,7 +680,7 @@ fn a_cursor_far_ahead_of_the_clock_is_refused_until_it_is_reset() {
     // A process that still has the old file gets an error instead of waiting for 2080.
     assert_eq!(near.next_id().unwrap_err().code(), ErrorCode::StateFile);
     assert!(builder(31, &path).build().unwrap().next_id().is_ok());
-    // A cursor that is not ahead remains unchanged.
+    // A cursor that is not ahead of the clock is left unchanged.
     let inode = fs::metadata(&path).unwrap().ino();
     reset_state(&path).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().ino(), inode);
@@ -706,7 +708,7 @@ fn a_longer_lead_that_the_options_allow_is_not_far() {
             clock.add(ms);
             let options = options(builder(node, &path.with_extension(node.to_string())));
             let ids = options.build_with_clock(clock.clone());
-            // A new file begins a second plus max_ahead_ms ahead.
+            // A new file begins a second plus max_ahead_ms ahead of the clock.
             clock.add(if ms == 0 { NEW_FILE_MS + 600_000 } else { 0 });
             [code(ids.and_then(|ids| ids.next_id()))]
         });
@@ -738,7 +740,7 @@ fn a_closed_snowflake_refuses_and_the_others_go_on() {
     assert_eq!(closed.decode(first).unwrap().node(), 34);
     assert!(other.next_id().unwrap() > first);
     assert!(builder(34, &path).build().unwrap().next_id().is_ok());
-    // Without a state file too.
+    // The same without a state file.
     let plain = Snowflake::builder().node(35).build().unwrap();
     plain.close();
     refused(plain.next_id().map(drop));
@@ -763,8 +765,8 @@ fn a_file_is_found_from_another_folder() {
     assert!(path.exists());
 }
 
-/// Issues in another process until a call fails, and returns its last ID and the code of the error. The
-/// process creates the file `ready` after its first ID.
+/// Issues IDs in another process until a call fails, and returns its last ID and the error code. The process
+/// creates the file `ready` after its first ID.
 fn issue_until_refused(options: &Options, ready: &Path, pause: std::time::Duration) -> (u64, u8) {
     let outcome: [u8; 9] = in_child(|| {
         let ids = options.build().unwrap();
@@ -795,8 +797,8 @@ fn wait_for_file(path: &Path) {
 
 #[test]
 fn a_file_in_the_place_of_one_in_use_begins_above_all_that_is_still_issued() {
-    // Full load, where a process notices at the end of a tick, and occasional IDs, where it checks twice a
-    // second.
+    // Full load, under which a process notices the change at the end of a tick, and occasional IDs, for which
+    // it checks twice a second.
     let layouts = ["timestamp:41|worker:10|sequence:4@1577203200000/1ms", "cosid"];
     let pauses = [0, 1].map(std::time::Duration::from_millis);
     let delete = |path: &Path| fs::remove_file(path).unwrap();
@@ -811,7 +813,7 @@ fn a_file_in_the_place_of_one_in_use_begins_above_all_that_is_still_issued() {
             let old = scope.spawn(|| issue_until_refused(&options, &ready, pauses[n]));
             wait_for_file(&ready);
             fs::copy(&path, path.with_extension("copy")).unwrap();
-            // In the middle of the slots that it may issue without checking.
+            // In the middle of the slots that the process may issue without checking.
             let syncs = word(&path, at::SYNCS);
             while word(&path, at::SYNCS) == syncs {
                 std::thread::sleep(std::time::Duration::from_millis(1));
@@ -846,7 +848,7 @@ fn opening_a_file_of_another_boot_disturbs_nobody() {
             })
         });
         wait_for_file(&ready);
-        // As in a container with a different boot ID, and as without any.
+        // As in a container with a different boot ID, and in one with no boot ID at all.
         let opened = [7, 0].map(|boot| {
             set_word(&path, at::BOOT, boot);
             let [opened] = in_child(|| [code(options.build().and_then(|ids| ids.next_id()))]);
@@ -932,6 +934,6 @@ fn the_first_id_of_a_new_file_spreads() {
             .collect();
         children.into_iter().map(|child| child.join().unwrap()).collect()
     });
-    // If 24 are drawn at random, fewer than six of 16 residues occur in only one run in a million.
+    // With 24 random draws, only one run in a million has fewer than six of the 16 residues.
     assert!(residues.len() >= 6, "{residues:?}");
 }

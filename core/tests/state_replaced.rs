@@ -1,5 +1,5 @@
-//! A state file is deleted and the clock is set back while a call waits for the disk. Another process begins
-//! with a new file.
+//! A state file is deleted and the clock is set back while a call is waiting for the disk. Another process
+//! starts with a new file.
 #![cfg(all(unix, target_has_atomic = "64", not(loom), not(miri)))]
 
 use std::fs;
@@ -24,7 +24,7 @@ impl Shared {
     }
 }
 
-/// The wait of a thread whose disk is slow. In the meantime the file is deleted.
+/// The wait of a thread whose disk is slow. During the wait, the file is deleted.
 struct Slow<F>(Option<F>);
 
 impl<F: FnOnce()> Wait for Slow<F> {
@@ -51,7 +51,7 @@ type HandClock = Box<dyn Fn() -> Result<i64, ClockError>>;
 const NOW: i64 = 1_800_000_000_000;
 
 /// This process issues an ID after `call` has run its argument, and another process issues one with a new
-/// file. They must differ.
+/// file. The two IDs must differ.
 fn both_issue(node: u64, call: impl FnOnce(&Snowflake<HandClock>, &dyn Fn()) -> Result<u64, Error>) {
     let folder = std::env::temp_dir().join(format!("polyflake-gone-{node}-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
@@ -95,7 +95,7 @@ fn both_issue(node: u64, call: impl FnOnce(&Snowflake<HandClock>, &dyn Fn()) -> 
         shared.stage.store(1, Ordering::SeqCst);
         shared.reach(2);
     });
-    // The clock gets back to where it was.
+    // The clock returns to where it was.
     shared.now_ms.store(NOW + 60_000, Ordering::SeqCst);
     shared.stage.store(3, Ordering::SeqCst);
     let mut status = 0;

@@ -227,7 +227,7 @@ fn options_refused(case: &Value) {
     assert_refused(options_of(case).and_then(|options| options.build_with_clock(|| Ok(0))), case);
 }
 
-/// A clock that stands still at `next`, or advances by `advance` per reading, up to `until`.
+/// A clock that stands still at `next`, or advances by `advance` per reading until it reaches `until`.
 #[derive(Default)]
 struct ScriptClock {
     next: Cell<i64>,

@@ -1,4 +1,4 @@
-//! The command `polyflake` with a kind of generators of one's own: order numbers with a prefix and a check digit.
+//! The `polyflake` command with a custom kind of generator: order numbers with a prefix and a check digit.
 //!
 //!     custom-generator serve --config config.toml
 //!
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use polyflake_cli::serve::{Error, Generator, Ids, Made, Options, Registry, TextId};
 
-/// A real one would count in a store, such as with `polyflake_coordination::Counter`.
+/// A real generator would keep its count in a store, for example with `polyflake_coordination::Counter`.
 struct Prefixed {
     prefix: String,
     last: AtomicU64,
@@ -45,7 +45,7 @@ impl Generator for Prefixed {
         Ok(Ids::Texts((0..n).map(|_| self.next()).collect()))
     }
 
-    /// It never waits.
+    /// Never waits.
     fn try_ids(&self, n: usize) -> Result<Ids, Error> {
         self.ids(n)
     }

@@ -1,4 +1,4 @@
-//! `polyflake annotate`: a log with the time and the node after each ID.
+//! `polyflake annotate`: copies a log, adding the time and the node after each ID.
 
 mod scan;
 
@@ -42,9 +42,9 @@ pub(crate) struct Annotate {
     until: Option<String>,
 }
 
-/// How much it reads at once.
+/// How many bytes to read at once.
 const READ: usize = 256 * 1024;
-/// Changes only the colour of letters, and then back: a line of the log may have a background or be bold.
+/// Changes only the text colour, and then changes it back: a line of the log may have a background or be bold.
 const COLOUR: (&str, &str) = ("\u{1b}[36m", "\u{1b}[39m");
 
 impl Annotate {
@@ -78,7 +78,7 @@ impl Annotate {
     }
 }
 
-/// An instant that an ID of the layout can have, in Unix ms.
+/// The instant given by an option, rounded down to a tick of the layout, in Unix ms.
 fn time_of(
     layout: &Layout,
     option: &str,
@@ -91,7 +91,7 @@ fn time_of(
     Ok(Some(layout.decode(id)?.timestamp_ms()))
 }
 
-/// Which times IDs have, in Unix ms.
+/// The range of times that IDs may have, in Unix ms.
 struct Window {
     since: Option<u64>,
     until: Option<u64>,
@@ -99,12 +99,12 @@ struct Window {
 }
 
 impl Window {
-    /// Whether the time is late enough, or no time is.
+    /// Whether the time is late enough, or cannot be decoded.
     fn is_since(&self, layout: &Layout, ticks: u64) -> bool {
         let Ok(decoded) = layout.decode(ticks << layout.timestamp_shift()) else { return true };
         match self.since {
             Some(since) => decoded.timestamp_ms() >= since,
-            // A time that is too early for one is too early for all.
+            // Whether a time is too early does not depend on the current time.
             None => !matches!(decoded.likelihood(u64::MAX), Likelihood::Early | Likelihood::TooOld),
         }
     }
@@ -117,7 +117,7 @@ impl Window {
         }
     }
 
-    /// The ticks of IDs: from the first to before the second.
+    /// The range of ticks that IDs may have, excluding its end.
     fn ticks(&self, layout: &Layout) -> (u64, u64) {
         (
             first(layout, |ticks| self.is_since(layout, ticks)),
@@ -140,7 +140,7 @@ fn first(layout: &Layout, is_so: impl Fn(u64) -> bool) -> u64 {
     if is_so(low) { low } else { low.saturating_add(1) }
 }
 
-/// Writes what it reads, with notes.
+/// Copies its input, adding the notes.
 struct Filter {
     layout: Layout,
     window: Window,
@@ -151,7 +151,7 @@ struct Filter {
 impl Filter {
     fn copy(&mut self, mut from: impl Read, name: &str) -> Result<(), Failure> {
         let mut buffer = vec![0; CONTEXT + LONGEST + READ];
-        // How much of it is filled, and how much of that was written.
+        // How much of the buffer is filled, and how much of that has been written.
         let (mut filled, mut written) = (0, 0);
         loop {
             let read = match from.read(buffer.get_mut(filled..).unwrap_or_default()) {

@@ -1,4 +1,4 @@
-//! `polyflake completions`: the script a shell needs to complete the command.
+//! `polyflake completions`: prints the script that a shell needs to complete the command.
 
 use clap::{Args, ValueEnum as _};
 use clap_complete::Shell;

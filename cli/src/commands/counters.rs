@@ -1,4 +1,4 @@
-//! `polyflake counters`: how far counters have counted.
+//! `polyflake counters`: shows how far counters have counted.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! `polyflake decode`: decodes IDs, a few of them or a whole file.
+//! `polyflake decode`: decodes IDs: a few, or a whole file.
 
 mod lines;
 mod rounded;
@@ -101,7 +101,7 @@ impl Decode {
         } else {
             source.lines(&mut writer)
         };
-        // Print what came before an error, too.
+        // Print everything before the error first.
         if read.is_err() {
             writer.flush()?;
             return read;

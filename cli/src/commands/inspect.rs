@@ -1,4 +1,4 @@
-//! `polyflake inspect`: possible explanations for an ID of unknown origin.
+//! `polyflake inspect`: lists possible explanations for an ID of unknown origin.
 
 mod others;
 
@@ -35,7 +35,7 @@ pub(crate) struct Inspect {
     zone: ZoneArg,
 }
 
-/// A format that can read the text, and the layouts that the ID then fits.
+/// A format that can read the text, and the layouts that fit the resulting ID.
 #[derive(Serialize)]
 struct Reading {
     format: &'static str,
@@ -74,7 +74,7 @@ impl Inspect {
             let text = bare(text);
             let found = Found { text, others: others::of(text, &zone), readings: seen.readings(text) };
             if !found.is_likely() {
-                // If there are several, show the rest first.
+                // If there are several IDs, show the others first.
                 unlikely.get_or_insert_with(|| found.complaint());
             }
             if found.is_nothing() {
@@ -127,7 +127,7 @@ impl Found<'_> {
     }
 }
 
-/// When, where and as what the IDs are examined.
+/// The context in which the IDs are examined.
 struct Seen<'a> {
     now_ms: u64,
     zone: &'a Zone,
@@ -246,7 +246,7 @@ impl Seen<'_> {
     }
 }
 
-/// The layouts that the time speaks against, one line per reason.
+/// The layouts that the time rules out or makes unlikely, one line per reason.
 fn unlikely(reading: &Reading) -> String {
     let mut text = String::new();
     for (likelihood, why) in [

@@ -1,4 +1,4 @@
-//! `polyflake layouts` and `polyflake layout`: the properties of layouts.
+//! `polyflake layouts` and `polyflake layout`: show the properties of layouts.
 
 use std::fmt::Write as _;
 
@@ -25,7 +25,7 @@ pub(crate) struct Layouts {
 /// Show how long a layout lasts, how many nodes and IDs it has, and what is special about it
 #[derive(Debug, Args)]
 pub(crate) struct One {
-    /// The name of a preset, or a layout text such as `timestamp:41|worker:10|sequence:12@1288834974657/1ms`
+    /// The name of a preset, or a layout string such as `timestamp:41|worker:10|sequence:12@1288834974657/1ms`
     layout: String,
     /// Print JSON
     #[arg(long)]
@@ -69,7 +69,8 @@ impl Layouts {
     }
 }
 
-/// `2080-07-10` for `2080-07-10T17:30:30.208Z`. A time after the year 9999 is not written like this, so it is `after 9999`.
+/// `2080-07-10` for `2080-07-10T17:30:30.208Z`. A time after the year 9999 has no such form, so it is `after
+/// 9999`.
 fn day_of(time: &str) -> &str {
     time.split_once('T').map_or("after 9999", |(day, _)| day)
 }

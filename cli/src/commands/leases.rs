@@ -1,4 +1,4 @@
-//! `polyflake leases`: which node each process holds.
+//! `polyflake leases`: shows which node each process holds.
 
 use std::fmt::Write as _;
 
@@ -102,7 +102,7 @@ impl Leases {
     }
 
     fn reset(&self, store: &mut Admin, layout: &Layout, node: &str, zone: &Zone) -> Result<(), Failure> {
-        // The core reads nodes when it composes IDs.
+        // The core parses nodes when it composes IDs.
         let any = layout.compose(UnixTime::from_ms(layout.epoch_ms()), Node::parse(node), 0)?;
         let node = layout.decode(any)?.node();
         let at = place(store, Target::Layout(layout));
@@ -131,7 +131,7 @@ impl Leases {
     }
 }
 
-/// For the questions.
+/// Names the target and the store, for questions to the user.
 fn place(store: &Admin, target: Target<'_>) -> String {
     let address = store.address();
     let what = match target {
@@ -141,7 +141,7 @@ fn place(store: &Admin, target: Target<'_>) -> String {
     format!("{what} in namespace {} of {address}", address.namespace)
 }
 
-/// The presets that these nodes belong to.
+/// The presets to which these nodes belong.
 fn presets(space: &Space) -> Vec<&'static str> {
     PRESETS
         .iter()
@@ -159,24 +159,8 @@ fn text_of(of: &LeasesOf, listing: &Listing, difference_ms: u64, zone: &Zone) ->
         let _ = write!(text, "  {DIM}as {}{DIM:#}", names.join(", "));
     }
     text.push('\n');
-    let is_other_life = |incarnation: &str| incarnation != listing.incarnation;
-    match &listing.space {
-        Some(record) if is_other_life(&record.incarnation) => {
-            let _ = writeln!(
-                text,
-                "  {WARN}the store may have lost writes since: the next lease sets a fence{WARN:#}"
-            );
-        }
-        Some(record) if space.start_ms(record.fence) > now_ms && record.fence > 0 => {
-            let until_ms = space.start_ms(record.fence);
-            let _ = writeln!(
-                text,
-                "  {WARN}fenced: new leases begin at {}, {}{WARN:#}",
-                zone.shown(until_ms),
-                words::from_now(until_ms, now_ms)
-            );
-        }
-        _ => {}
+    if let Some(fence) = fence_of(listing, space, zone) {
+        let _ = writeln!(text, "  {WARN}{fence}{WARN:#}");
     }
     let mut nodes: Vec<_> = listing.nodes.iter().collect();
     nodes.sort_by_key(|node| node.node);
@@ -204,7 +188,7 @@ fn text_of(of: &LeasesOf, listing: &Listing, difference_ms: u64, zone: &Zone) ->
             _ => format!("{DIM}free: given back by {label}{DIM:#}"),
         };
         let bound_ms = space.start_ms(node.reserved_until);
-        // --reset is for a bound that is far ahead.
+        // --reset is for a bound that is far ahead of the clock.
         let bound = if !is_of_sequences && bound_ms > now_ms && !node.is_held(now_ms, difference_ms) {
             format!("  {WARN}can issue from {}{WARN:#}", zone.shown(bound_ms))
         } else {
@@ -215,6 +199,20 @@ fn text_of(of: &LeasesOf, listing: &Listing, difference_ms: u64, zone: &Zone) ->
         let _ = writeln!(text, "  {of_one} {state}{bound}");
     }
     text
+}
+
+/// Returns a warning if new leases must wait for a fence, or if the next lease will set one.
+fn fence_of(listing: &Listing, space: &Space, zone: &Zone) -> Option<String> {
+    let record = listing.space.as_ref()?;
+    if record.incarnation != listing.incarnation {
+        return Some("the store may have lost writes since: the next lease sets a fence".into());
+    }
+    let until_ms = space.start_ms(record.fence);
+    let is_ahead = record.fence > 0 && until_ms > listing.now_ms;
+    is_ahead.then(|| {
+        let from_now = words::from_now(until_ms, listing.now_ms);
+        format!("fenced: new leases begin at {}, {from_now}", zone.shown(until_ms))
+    })
 }
 
 fn state(node: &NodeRecord, now_ms: u64, difference_ms: u64) -> &'static str {

@@ -1,4 +1,4 @@
-//! `polyflake man`: the man pages, for packages.
+//! `polyflake man`: writes the man pages, for packages.
 
 use std::path::PathBuf;
 

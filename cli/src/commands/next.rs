@@ -1,4 +1,4 @@
-//! `polyflake next`: IDs, one per line.
+//! `polyflake next`: prints new IDs, one per line.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -56,7 +56,7 @@ pub(crate) struct Next {
     clock: Option<String>,
 }
 
-/// If there were more, they would be older by the time they are read.
+/// In larger blocks, the IDs would be older by the time they are read.
 const MOST_AT_ONCE: u64 = 8192;
 
 impl Next {
@@ -71,7 +71,7 @@ impl Next {
         let (ids, is_interrupted) = if self.lease.is_some() {
             tell_of_leases();
             let ids = polyflake_coordination::open(&options)?;
-            // Up to here, Ctrl-C ends the program at once.
+            // Up to this point, Ctrl-C ends the program at once.
             (ids, interrupted()?)
         } else {
             (options.build()?, Arc::default())
@@ -104,7 +104,7 @@ impl Next {
     }
 }
 
-/// Says on standard error why it waits.
+/// Reports on standard error why the command is waiting.
 fn tell_of_leases() {
     use polyflake_coordination::{Event, Kind, set_listener};
 
@@ -123,7 +123,7 @@ fn print(
     is_interrupted: &AtomicBool,
 ) -> Result<(), Failure> {
     let mut lines = Lines::new();
-    // No block waits for more than a tick before its first line is printed.
+    // No block waits longer than a tick before its first line is printed.
     let most = usize::try_from(ids.layout().ids_per_tick().min(MOST_AT_ONCE)).unwrap_or(1);
     let mut block = vec![0; most];
     loop {
@@ -147,7 +147,7 @@ fn write(ids: &[u64], format: Format, lines: &mut Lines) -> Result<(), Failure> 
     let mut decimal = itoa::Buffer::new();
     let line = lines.line();
     for &id in ids {
-        // The same text as the core writes, in a third of the time.
+        // Writes the same text as the core, in a third of the time.
         if format == Format::Decimal {
             line.extend_from_slice(decimal.format(id).as_bytes());
         } else {
@@ -158,7 +158,8 @@ fn write(ids: &[u64], format: Format, lines: &mut Lines) -> Result<(), Failure> 
     lines.done()
 }
 
-/// Ctrl-C and the like end the program between two blocks, so that a leased node is given back. The second one ends it at once.
+/// Ctrl-C or a similar signal ends the program between two blocks, so that a leased node is given back. A
+/// second one ends it at once.
 #[cfg(unix)]
 fn interrupted() -> Result<Arc<AtomicBool>, Failure> {
     use signal_hook::consts::{SIGINT, SIGTERM};

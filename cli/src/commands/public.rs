@@ -1,4 +1,4 @@
-//! `polyflake public`: public IDs, texts that hide IDs from outsiders.
+//! `polyflake public`: public IDs, which are strings that hide IDs from outsiders.
 
 mod lines;
 
@@ -147,7 +147,7 @@ impl With {
             Some(column) => source.csv(column, !self.no_header, delimiter, &mut writer),
             None => source.lines(&mut writer),
         };
-        // Print what came before an error, too.
+        // Print everything before the error first.
         if read.is_err() {
             writer.flush()?;
             return read;
@@ -156,7 +156,7 @@ impl With {
     }
 }
 
-/// The texts of the keys from a file.
+/// Reads the keys from a file, as text.
 fn keys_in(file: &Path) -> Result<Zeroizing<String>, Failure> {
     if file.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with("pfk_")) {
         return Err(Failure::Usage(

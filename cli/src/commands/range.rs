@@ -1,4 +1,4 @@
-//! `polyflake range`: the IDs of a time span, for queries.
+//! `polyflake range`: prints the IDs that bound a time span, for queries.
 
 use clap::Args;
 use polyflake::{Decoded, Layout};

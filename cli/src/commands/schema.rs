@@ -1,4 +1,4 @@
-//! `polyflake schema`: what a database needs if programs may not create tables.
+//! `polyflake schema`: prints the SQL that a database needs if programs may not create tables.
 
 use clap::{Args, ValueEnum};
 use polyflake_coordination::{Scheme, stores};

@@ -13,7 +13,7 @@ use crate::when;
 
 /// Generate UUIDs, one per line
 #[derive(Debug, Args)]
-// `--version` means the UUID's version.
+// Here, `--version` means the UUID's version.
 #[command(disable_version_flag = true)]
 pub(crate) struct Uuid {
     /// The version: 7 sorts by time, 4 is random
@@ -67,7 +67,7 @@ impl Many {
         let number = Number::parse(&self.number).in_range("number", 0, u64::MAX)?;
         let mut lines = Lines::new();
         for _ in 0..number {
-            // Writing to a text in memory cannot fail.
+            // Writing to a string in memory cannot fail.
             let _ = writeln!(lines.line(), "{}", next());
             lines.done()?;
         }

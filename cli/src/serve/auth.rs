@@ -1,4 +1,4 @@
-//! Who may ask: clients with the token.
+//! Access control: only clients with the token may ask for IDs.
 
 use std::path::Path;
 use std::sync::{PoisonError, RwLock};
@@ -7,7 +7,8 @@ use subtle::{Choice, ConstantTimeEq as _};
 
 use crate::secret::warning_of_open;
 
-/// The tokens, any of which admits a client. There are two while one replaces the other. Without any, everyone is admitted.
+/// The tokens, any of which admits a client. There are two while one replaces the other. If there are none,
+/// everyone is admitted.
 pub(crate) struct Token(Option<RwLock<Vec<Vec<u8>>>>);
 
 impl Token {
@@ -19,14 +20,14 @@ impl Token {
         self.0.is_some()
     }
 
-    /// Accepts these from now on. Clients that were admitted stay connected.
+    /// From now on, accepts only these tokens. Clients that were already admitted stay connected.
     pub(crate) fn replace(&self, tokens: Vec<Vec<u8>>) {
         if let Some(present) = &self.0 {
             *present.write().unwrap_or_else(PoisonError::into_inner) = tokens;
         }
     }
 
-    /// Takes the same time for every given token of the same length.
+    /// Takes the same time for all tokens of the same length.
     pub(crate) fn admits(&self, given: &[u8]) -> bool {
         self.0.as_ref().is_none_or(|tokens| {
             let tokens = tokens.read().unwrap_or_else(PoisonError::into_inner);
@@ -35,7 +36,7 @@ impl Token {
         })
     }
 
-    /// The token in the HTTP header `Authorization`.
+    /// Checks the token in the HTTP header `Authorization`.
     pub(crate) fn admits_header(&self, header: Option<&[u8]>) -> bool {
         if !self.is_wanted() {
             return true;

@@ -1,4 +1,4 @@
-//! The connected clients: how many there may be, and what each must send in time.
+//! The connected clients: how many there may be, and what each must send by its deadline.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -10,12 +10,12 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// How long a client may take to present its token, and to send a request's whole head.
+/// How long a client may take to present its token, and to send the whole head of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The most bytes of a command or a request's head, from a client that has not presented its token.
+/// The largest command or request head, in bytes, from a client that has not presented its token.
 pub(crate) const SMALL: usize = 4096;
 
-/// The places for clients.
+/// The places available to clients.
 pub(crate) struct Places {
     free: Arc<Semaphore>,
     count: usize,
@@ -37,7 +37,7 @@ impl Stranger {
     }
 }
 
-/// Counts one connection of a client's address for as long as it exists.
+/// Counts as one connection from a client's address for as long as it exists.
 pub(crate) struct Seat {
     places: Arc<Places>,
     address: IpAddr,
@@ -49,7 +49,8 @@ impl Places {
         Arc::new(Self { free, count, by_address: Mutex::default(), per_address, strangers })
     }
 
-    /// `None` if its address has too many connections, and none of them belongs to a stranger who could go.
+    /// Returns `None` if the address has too many connections and none of them belongs to a stranger that
+    /// could be disconnected.
     pub(crate) fn seat(self: &Arc<Self>, address: IpAddr) -> Option<Seat> {
         let address = network(address);
         let mut all = lock(&self.by_address);
@@ -61,8 +62,8 @@ impl Places {
         Some(Seat { places: Arc::clone(self), address })
     }
 
-    /// Waits for a place. If none is free, the stranger who has been here longest goes, so a client that presents its token at
-    /// once gets in, however many do not.
+    /// Waits for a place. If none is free, the stranger that connected first is disconnected, so a client that
+    /// presents its token at once gets in, no matter how many others do not.
     pub(crate) async fn place(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
         if let Some(place) = self.free_place() {
             return Ok(place);
@@ -75,7 +76,7 @@ impl Places {
         Arc::clone(&self.free).try_acquire_owned().ok()
     }
 
-    /// Ends the connection of the oldest stranger, if there is one.
+    /// Closes the connection of the oldest stranger that matches, if there is one.
     fn send_away(&self, which: impl Fn(&Stranger) -> bool) -> bool {
         let mut strangers = lock(&self.strangers);
         let oldest = strangers.iter().position(|stranger| which(stranger) && stranger.is_one());
@@ -83,7 +84,7 @@ impl Places {
         stranger.inspect(|stranger| stranger.task.abort()).is_some()
     }
 
-    /// A client that may have to go.
+    /// Registers a client that may be disconnected to make room.
     pub(crate) fn watch(&self, client: &Arc<Client>, task: AbortHandle) {
         let mut strangers = lock(&self.strangers);
         if strangers.len() > 2 * self.count {
@@ -121,7 +122,7 @@ impl Drop for Seat {
     }
 }
 
-/// A client with an IPv6 address usually has all 2^64 addresses of its network, so they count as one.
+/// A client with an IPv6 address usually has all 2^64 addresses in its network, so they count as one.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -129,14 +130,14 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// A connected client, and its deadline for sending what it must.
+/// A connected client, and the deadline for what it must send.
 pub(crate) struct Client {
     address: IpAddr,
     start: Instant,
-    /// Milliseconds since the start; `u64::MAX` if it has no deadline.
+    /// Milliseconds since the start; `u64::MAX` if there is no deadline.
     deadline_ms: AtomicU64,
     is_admitted: AtomicBool,
-    /// Whether it waits for the head of a request, or for the rest.
+    /// Whether the client must send the head of a request next, rather than the rest.
     is_head_due: AtomicBool,
 }
 
@@ -161,26 +162,26 @@ impl Client {
         self.is_admitted.load(Ordering::Relaxed)
     }
 
-    /// Whether it has presented the token, or needs none.
+    /// Records whether the client has presented the token, or needs none.
     pub(crate) fn admit(&self, is_admitted: bool) {
         if self.is_admitted.swap(is_admitted, Ordering::Relaxed) != is_admitted {
             self.be_patient(!is_admitted);
         }
     }
 
-    /// HTTP: waits for the head of a request.
+    /// HTTP: the server is now waiting for the head of a request.
     pub(crate) fn await_head(&self) {
         self.be_patient(!self.is_admitted());
         self.is_head_due.store(true, Ordering::Relaxed);
     }
 
-    /// HTTP: has the whole request, and waits for the answer.
+    /// HTTP: the server has the whole request, and the client is waiting for the answer.
     pub(crate) fn has_head(&self) {
         self.is_head_due.store(false, Ordering::Relaxed);
         self.be_patient(false);
     }
 
-    /// Whether its deadline has passed.
+    /// Whether the client's deadline has passed.
     pub(crate) fn is_late(&self) -> bool {
         self.deadline().is_some_and(|at| Instant::now() >= at)
     }
@@ -191,7 +192,7 @@ impl Client {
         (ms != u64::MAX).then(|| self.start + Duration::from_millis(ms))
     }
 
-    /// `count` bytes were read.
+    /// Records that `count` bytes were read.
     pub(super) fn read(&self, count: usize) {
         if count == 0 || !self.is_head_due.load(Ordering::Relaxed) {
             return;

@@ -97,13 +97,13 @@ pub(crate) struct Serve {
     log: Option<Style>,
 }
 
-/// The tokens, and the file that they came from.
+/// The tokens, and the file from which they came.
 pub(crate) type Tokens = (Vec<Vec<u8>>, Option<PathBuf>);
 
 /// The addresses for HTTP, for RESP, and for operators.
 type Addresses = (Vec<SocketAddr>, Vec<SocketAddr>, Vec<SocketAddr>);
 
-/// The configuration, checked.
+/// The validated configuration.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) http: Vec<SocketAddr>,
@@ -125,7 +125,7 @@ pub(crate) struct Limits {
     pub(crate) connections: usize,
     pub(crate) per_address: Option<usize>,
     pub(crate) frame: usize,
-    /// For answers, in KiB.
+    /// The memory for answers, in KiB.
     pub(crate) output_kib: usize,
     pub(crate) idle_s: u64,
     pub(crate) lame_duck_s: u64,
@@ -152,11 +152,11 @@ pub(crate) struct Checked {
     whole: Place,
     /// Whether it uses the store that generators share.
     uses_common: bool,
-    /// Why a server on another host cannot know of its IDs.
+    /// Why a server on another host cannot know about its IDs.
     is_alone: Option<String>,
 }
 
-/// A generator before it is checked.
+/// A generator that has not been checked yet.
 struct Wanted {
     kind: String,
     values: BTreeMap<String, Vec<String>>,
@@ -208,7 +208,7 @@ impl Serve {
         })
     }
 
-    /// The generators from the file and the flags, and the Snowflakes that a server gives by default.
+    /// The generators from the file and the flags, and the Snowflakes that a server issues by default.
     fn generators(&self, file: &File, registry: &Registry) -> Result<Vec<Checked>, Failure> {
         let lease = match (&self.lease, &file.lease) {
             (Some(lease), _) => Some((lease.clone(), Place::flag("--lease"))),
@@ -220,8 +220,8 @@ impl Serve {
         let snowflake = wanted.remove(SNOWFLAKE);
         let mut generators: Vec<_> =
             wanted.into_iter().map(|it| check(it, registry, &store)).collect::<Result<_, _>>()?;
-        // A server that names no generator gives Snowflakes. So does one whose counters or sequences use the default file, since
-        // leasing a node from that file is just as safe.
+        // If no generator is named, the server issues Snowflakes. It also does so if counters or sequences use the
+        // default file, since leasing a node from that file is just as safe.
         let uses_file = |it: &Checked| it.uses_common && !it.made.gives_snowflakes();
         let is_default = generators.is_empty() || generators.iter().any(uses_file);
         if snowflake.is_some() || lease.is_some() || is_default {
@@ -235,12 +235,12 @@ impl Serve {
             }
             generators.push(check((SNOWFLAKE.into(), snowflake), registry, &store)?);
         }
-        // A store with nothing in it makes nobody wait, so lease nodes before counters are created.
+        // No one has to wait for an empty store, so lease nodes before counters are created.
         generators.sort_by_cached_key(|it| (!it.made.gives_snowflakes(), it.name.clone()));
         Ok(generators)
     }
 
-    /// The generators that the file and the flags name.
+    /// The generators named in the file and the flags.
     fn wanted(&self, file: &File) -> Result<BTreeMap<String, Wanted>, Failure> {
         let mut all = file.generators()?;
         for (kind, option, values) in self.kinds.all() {
@@ -251,7 +251,7 @@ impl Serve {
                     Some((name, value)) if !option.is_empty() => (name, Some(value)),
                     _ => (value.as_str(), None),
                 };
-                // Not shown, since a password may be in it.
+                // Not shown, since it may contain a password.
                 if name.contains("//") {
                     return Err(Failure::option(format!(
                         "{flag} takes a generator's name first, without `//`, as in orders=redis://host/0"
@@ -272,8 +272,9 @@ impl Serve {
         Ok(all)
     }
 
-    /// If neither has an address, HTTP and RESP listen on the loopback; otherwise only on the given addresses. The listener for
-    /// operators is on the loopback unless it has an address.
+    /// If neither HTTP nor RESP has an address, both listen on the loopback interface; otherwise, they listen
+    /// only on the given addresses. The listener for operators uses the loopback interface unless it has an
+    /// address.
     fn addresses(&self, file: &File) -> Result<Addresses, Failure> {
         let of = |name: &str, flag: &Option<String>, key: &Option<file::Text>| match (flag, key) {
             (Some(text), _) => Some((text.clone(), Place::flag(&format!("--{name}")))),
@@ -370,7 +371,7 @@ fn at(places: &BTreeMap<String, Place>, whole: &Place, error: &Error) -> Failure
 }
 
 impl Config {
-    /// Opens the generators, one after the other. It may wait for their stores. It opens all of them or none.
+    /// Opens the generators, one after the other: all of them or none. This may wait for their stores.
     pub(crate) fn open(generators: Vec<Opening>, begun: &Begun) -> Result<(), Failure> {
         for Opening(Checked { name, made, places, whole, .. }) in generators {
             match made.open() {
@@ -397,7 +398,7 @@ impl Config {
 /// A generator, and its name.
 pub(crate) type Named = (String, Box<dyn Generator>);
 
-/// The generators that are open while others wait for their stores; `None` once nobody needs them.
+/// The generators that are already open while others wait for their stores; `None` once no one needs them.
 pub(crate) struct Begun(Mutex<Option<Vec<Named>>>);
 
 impl Begun {
@@ -405,7 +406,7 @@ impl Begun {
         Self(Mutex::new(Some(Vec::new())))
     }
 
-    /// Takes all of them. Any that are opened later are given back at once.
+    /// Takes all of them. Any that are opened later are closed at once.
     pub(crate) fn take(&self) -> Vec<Named> {
         self.all().take().unwrap_or_default()
     }
@@ -434,7 +435,7 @@ pub(crate) struct Opening(Checked);
 
 fn resolve(text: &str) -> Result<Vec<SocketAddr>, String> {
     let found: Vec<_> = text.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
-    // A name may have several addresses, and a duplicate could not be listened on twice.
+    // A name may have several addresses, and the server cannot listen on the same address twice.
     let mut once: Vec<SocketAddr> = Vec::new();
     for address in found {
         if !once.contains(&address) {

@@ -1,4 +1,4 @@
-//! Why a generator gave no IDs, or a request got none.
+//! Why a generator issued no IDs, or a request received none.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,7 +8,7 @@ use polyflake::ErrorCode;
 use crate::failure::message_of;
 use crate::reading::told;
 
-/// Why a request gets no IDs: a name, and a message for the client, without secrets.
+/// Why a request receives no IDs: a name, and a message for the client, without secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     name: Cow<'static, str>,
@@ -17,19 +17,19 @@ pub struct Error {
     code: ErrorCode,
 }
 
-/// The requested thing does not exist.
+/// The requested generator does not exist.
 pub(crate) const UNKNOWN_GENERATOR: &str = "unknown_generator";
-/// The server gives no IDs yet, or a generator gives none at the moment.
+/// The server does not issue IDs yet, or a generator cannot issue any at the moment.
 pub(crate) const NOT_READY: &str = "not_ready";
 
 impl Error {
-    /// An error of your own generator, such as `Error::new("quota_used_up", "..")`. Clients may retry: over HTTP it has the
-    /// status 503.
+    /// An error from your own generator, such as `Error::new("quota_used_up", "..")`. Clients may retry: over
+    /// HTTP, it has status 503.
     pub fn new(name: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::of(ErrorCode::CounterUnavailable, message) }
     }
 
-    /// A generator's option is missing, or does not accept its value. The message says what it accepts.
+    /// A generator's option is missing, or its value is not accepted. The message says what is accepted.
     pub fn option(option: &str, message: impl Into<String>) -> Self {
         Self { option: Some(option.into()), ..Self::invalid(message) }
     }
@@ -40,7 +40,7 @@ impl Error {
     }
 
     pub(crate) fn of(code: ErrorCode, message: impl Into<String>) -> Self {
-        // It contains names and keys from others, and goes to clients and to the log.
+        // The message contains untrusted names and keys, and goes to clients and to the log.
         Self { name: code.name().into(), message: told(&message.into()), option: None, code }
     }
 
@@ -48,18 +48,18 @@ impl Error {
         Self { name: UNKNOWN_GENERATOR.into(), ..Self::invalid(message) }
     }
 
-    /// The error for clients: without the store's address, which is not their concern, or the store's reply, which may contain
-    /// it.
+    /// The error for clients, without the store's address, which is not their concern, or the store's reply,
+    /// which may contain it.
     pub(crate) fn for_clients(self) -> Self {
         Self { message: without_stores(self.message), ..self }
     }
 
-    /// The error, with the option that caused it.
+    /// Adds the option that caused the error.
     pub(crate) fn about_option(self, option: &str) -> Self {
         Self { option: Some(option.into()), ..self }
     }
 
-    /// Its name, such as `lease_lost`.
+    /// The error's name, such as `lease_lost`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -69,18 +69,18 @@ impl Error {
         &self.message
     }
 
-    /// The generator's option that it is about.
+    /// The generator's option that the error is about.
     pub(crate) fn about(&self) -> Option<&str> {
         self.option.as_deref()
     }
 
-    /// For the exit code.
+    /// The code that determines the exit code.
     pub(crate) const fn code(&self) -> ErrorCode {
         self.code
     }
 }
 
-/// Cuts off a store's address, and the text after it, which comes from the store or the system.
+/// Cuts off a store's address and the text after it, which comes from the store or the system.
 pub(crate) fn without_stores(message: String) -> String {
     let Some(at) = message.find("://") else { return message };
     let before = message.get(..at).unwrap_or_default();

@@ -47,7 +47,7 @@ pub(crate) struct KindFlags {
 }
 
 impl KindFlags {
-    /// Each kind, which its flag is named after, the option that the flag sets, and the flag's values.
+    /// For each kind: its name, which is also its flag's name; the option that the flag sets; and the flag's values.
     pub(crate) fn all(&self) -> [(&'static str, &'static str, &[String]); 4] {
         [
             ("counter", "store", &self.counter),
@@ -58,47 +58,48 @@ impl KindFlags {
     }
 }
 
-/// Longer lists take long enough that others would wait for the thread.
+/// Longer lists would keep the thread busy long enough to delay others.
 const MANY: usize = 256;
 
-/// A call that waits without a thread.
+/// A call that waits without blocking a thread.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
-/// Gives IDs to the clients of `polyflake serve`, under its own name. Implement it for your own kind of generator, and add that
-/// to a [`Registry`].
+/// Issues IDs to the clients of `polyflake serve`, under its own name. Implement this for your own kind of generator,
+/// and add the kind to a [`Registry`].
 ///
-/// Many threads call it at the same time. Calls that begin with `try_` come from the threads that serve connections, and must
-/// not wait for anything; the others may wait.
+/// Many threads call a generator at the same time. Methods whose names begin with `try_` are called on the threads that
+/// serve connections, and must not wait for anything; the others may wait.
 pub trait Generator: Send + Sync + 'static {
-    /// `n` IDs, at least one. It may wait.
+    /// Returns `n` IDs, at least one. It may wait.
     ///
     /// # Errors
     ///
-    /// The generator's.
+    /// The generator's own errors.
     fn ids(&self, n: usize) -> Result<Ids, Error>;
 
-    /// As many of `n` IDs as it has without waiting: [`ids`](Self::ids) is called for the rest. By default none.
+    /// Returns as many of `n` IDs as are available without waiting: [`ids`](Self::ids) is called for the rest. By
+    /// default, it returns none.
     ///
     /// # Errors
     ///
-    /// The generator's, where waiting does not help.
+    /// The generator's own errors, if waiting does not help.
     fn try_ids(&self, n: usize) -> Result<Ids, Error> {
         let _ = n;
         Ok(Ids::Numbers(Vec::new()))
     }
 
-    /// [`ids`](Self::ids) for generators that can wait without a thread, in a Tokio runtime, so that many calls can wait at the
-    /// same time. By default `None`: then `ids` is called on a thread.
+    /// Like [`ids`](Self::ids), for generators that can wait without blocking a thread, in a Tokio runtime, so that
+    /// many calls can wait at the same time. By default, it returns `None`, and `ids` is called on a thread instead.
     fn ids_later(&self, n: usize) -> Option<Later<'_, Ids>> {
         let _ = n;
         None
     }
 
-    /// The last of `n` consecutive numbers. It may wait.
+    /// Returns the last of `n` consecutive numbers. It may wait.
     ///
     /// # Errors
     ///
-    /// By default `invalid_option`, unless `n` is 1.
+    /// By default, `invalid_option`, unless `n` is 1.
     fn block(&self, n: usize) -> Result<u64, Error> {
         match (n, self.ids(1)?) {
             (1, Ids::Numbers(numbers)) if numbers.len() == 1 => {
@@ -109,81 +110,81 @@ pub trait Generator: Send + Sync + 'static {
         }
     }
 
-    /// How many numbers a [`block`](Self::block) may have, if that is more than the server's `--max-n`. By default 1, so `--max-n` is the
-    /// limit.
+    /// The most numbers that a [`block`](Self::block) may have, if that is more than the server's `--max-n`. The
+    /// default is 1, so that `--max-n` is the limit.
     fn longest_run(&self) -> u64 {
         1
     }
 
-    /// [`block`](Self::block) without waiting, if that is possible. By default it is not.
+    /// Like [`block`](Self::block), but without waiting, if that is possible. By default, it is not.
     ///
     /// # Errors
     ///
-    /// The generator's, where waiting does not help.
+    /// The generator's own errors, if waiting does not help.
     fn try_block(&self, n: usize) -> Result<Option<u64>, Error> {
         let _ = n;
         Ok(None)
     }
 
-    /// [`block`](Self::block), as [`ids_later`](Self::ids_later) is for `ids`.
+    /// Like [`ids_later`](Self::ids_later), but for [`block`](Self::block).
     fn block_later(&self, n: usize) -> Option<Later<'_, u64>> {
         let _ = n;
         None
     }
 
-    /// A key's next number, for generators that count separately for each key. It may wait.
+    /// Returns a key's next number, for generators that keep a separate count for each key. It may wait.
     ///
     /// # Errors
     ///
-    /// By default `invalid_option`.
+    /// By default, `invalid_option`.
     fn of_key(&self, key: &str) -> Result<u64, Error> {
         let _ = key;
         Err(Error::invalid("this generator takes no key"))
     }
 
-    /// [`of_key`](Self::of_key) without waiting, if that is possible. By default it is not.
+    /// Like [`of_key`](Self::of_key), but without waiting, if that is possible. By default, it is not.
     ///
     /// # Errors
     ///
-    /// The generator's, where waiting does not help.
+    /// The generator's own errors, if waiting does not help.
     fn try_of_key(&self, key: &str) -> Result<Option<u64>, Error> {
         let _ = key;
         Ok(None)
     }
 
-    /// [`of_key`](Self::of_key), as [`ids_later`](Self::ids_later) is for `ids`.
+    /// Like [`ids_later`](Self::ids_later), but for [`of_key`](Self::of_key).
     fn of_key_later<'a>(&'a self, key: &'a str) -> Option<Later<'a, u64>> {
         let _ = key;
         None
     }
 
-    /// The layout of its IDs, if they are Snowflakes.
+    /// The layout of the generator's IDs, if they are Snowflakes.
     fn layout(&self) -> Option<Layout> {
         None
     }
 
-    /// Why it gives no IDs now, for readiness. It must not wait.
+    /// Why the generator cannot issue IDs now, for the readiness probe. It must not wait.
     fn trouble(&self) -> Option<String> {
         None
     }
 
-    /// Whether no other server gives its IDs before this one has ended. Such a generator stays ready until an ending server
-    /// stops listening. It must not wait.
+    /// Whether no other server can issue this generator's IDs until this server has shut down. If so, the generator
+    /// stays ready until a server that is shutting down stops listening. It must not wait.
     fn is_only_here(&self) -> bool {
         false
     }
 
     /// Called about every second, on a thread that may wait, to keep [`trouble`](Self::trouble) up to date while no client asks
-    /// for IDs: a load balancer sends no requests to a generator that is not ready. By default it does nothing.
+    /// for IDs: a load balancer sends no requests to a generator that is not ready. By default, it does nothing.
     fn look(&self) {}
 
-    /// Values for an operator to graph, with names such as `in_hand`. If a count only grows, its name ends in `_total`. It must
-    /// not wait.
+    /// Values for an operator to graph, with names such as `in_hand`. The name of a count that only grows ends in
+    /// `_total`. It must not wait.
     fn facts(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
 
-    /// Nobody asks any more, so it gives back what it holds. It may wait.
+    /// Called when no one will ask for IDs any more, to give back what the generator holds. It may wait.
     fn close(&self) {}
 }
 
@@ -201,12 +202,12 @@ pub enum Ids {
 pub struct TextId {
     /// The ID as text.
     pub text: String,
-    /// The ID as bytes. All of a generator's IDs have the same number of them.
+    /// The ID as bytes. All of a generator's IDs have the same number of bytes.
     pub bytes: Vec<u8>,
 }
 
 impl Ids {
-    /// How many.
+    /// The number of IDs.
     pub fn len(&self) -> usize {
         match self {
             Self::Numbers(numbers) => numbers.len(),
@@ -214,12 +215,12 @@ impl Ids {
         }
     }
 
-    /// Whether it is empty.
+    /// Whether there are no IDs.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// These IDs, followed by those.
+    /// These IDs, followed by `more`.
     pub(crate) fn followed_by(self, more: Self) -> Self {
         match (self, more) {
             (Self::Numbers(mut all), Self::Numbers(more)) => {
@@ -230,7 +231,7 @@ impl Ids {
                 all.extend(more);
                 Self::Texts(all)
             }
-            // The IDs that were generated first are lost, and not given again.
+            // The IDs that were generated first are lost, and not issued again.
             (_, more) => more,
         }
     }

@@ -43,7 +43,7 @@ use crate::reading::{read_id, shortened};
 
 type Shared = State<Arc<Service>>;
 
-/// How long a request may take to arrive once the server ends.
+/// How long a request may take to arrive once the server is shutting down.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// Serves HTTP connections.
@@ -77,7 +77,7 @@ impl Http {
         Self { service, router }
     }
 
-    /// The pages for operators, without a token. It listens separately, so that clients cannot block it.
+    /// The pages for operators, without a token. They have their own listener, so that clients cannot block them.
     pub(crate) fn admin(service: Arc<Service>) -> Self {
         let router = Router::new()
             .route("/healthz", get(|| async { "ok\n" }))
@@ -118,7 +118,8 @@ impl Protocol for Http {
             let (answer, client, here) = (router.call(request), Arc::clone(&client), Arc::clone(&here));
             async move {
                 let mut answer = answer.await;
-                // When the server ends, a client must not send a request at the moment its connection is closed.
+                // While the server is shutting down, a client must not send a request just as its connection is being
+                // closed.
                 if let (true, Ok(answer)) = (!client.is_admitted() || here.is_ending(), &mut answer) {
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
@@ -128,15 +129,15 @@ impl Protocol for Http {
         });
         let served = http1::Builder::new()
             .timer(TokioTimer::new())
-            // Between two requests, too.
+            // This timeout also applies between two requests.
             .header_read_timeout(idle)
             .max_buf_size(self.service.limits.frame)
             .serve_connection(TokioIo::new(stream), service);
-        // Boxed, so that a stranger that has only begun its request takes no memory for it.
+        // Boxed, so that a stranger that has only begun its request uses no memory for this.
         let mut served = Box::pin(served);
-        // If a client misbehaves, only its connection ends.
+        // If a client misbehaves, only its connection is closed.
         tokio::select! {
-            // Polled first, so that it has read the head; otherwise it would close the connection at the end.
+            // Polled first, so that the head has been read; otherwise a shutdown would close the connection.
             biased;
             _ = served.as_mut() => return,
             () = ending.begins() => served.as_mut().graceful_shutdown(),
@@ -145,8 +146,8 @@ impl Protocol for Http {
     }
 }
 
-/// The first head of a connection. hyper would hold more memory for it than a stranger may have, and would answer a malformed
-/// head without a body.
+/// Reads the first request head on a connection. hyper would use more memory for it than a stranger is allowed, and
+/// would answer a malformed head without a body.
 async fn head(stream: &mut Stream, most: usize) -> Option<Bytes> {
     let mut head = BytesMut::with_capacity(256);
     loop {
@@ -154,7 +155,8 @@ async fn head(stream: &mut Stream, most: usize) -> Option<Bytes> {
         let new = head.get(head.len().saturating_sub(count + 3)..).unwrap_or_default();
         let is_whole =
             new.windows(4).any(|end| end == b"\r\n\r\n") || new.windows(2).any(|end| end == b"\n\n");
-        // TLS, say. Only the first read is checked: parsing again for each byte would cost quadratic time.
+        // Not HTTP, but TLS, say. Only the first read is checked: parsing again for each byte would take quadratic
+        // time.
         let is_none = head.len() == count && head.first().is_some_and(|first| !first.is_ascii_alphabetic());
         let refusal = if is_whole || is_none {
             fault(&head)
@@ -184,7 +186,7 @@ async fn head(stream: &mut Stream, most: usize) -> Option<Bytes> {
     }
 }
 
-/// Why hyper would refuse a head, if it would.
+/// The reason hyper would reject this head; `None` if it would accept it.
 fn fault(head: &[u8]) -> Option<(&'static str, String)> {
     match httparse::Request::new(&mut [httparse::EMPTY_HEADER; MOST_HEADERS]).parse(head) {
         Ok(_) => None,
@@ -195,7 +197,7 @@ fn fault(head: &[u8]) -> Option<(&'static str, String)> {
     }
 }
 
-/// HEAD would be a GET whose IDs nobody receives.
+/// HEAD would be a GET whose IDs no one receives.
 fn spending(route: MethodRouter<Arc<Service>>) -> MethodRouter<Arc<Service>> {
     route.head(|| async { Answer::Head.into_response() })
 }
@@ -285,16 +287,16 @@ fn complain(status: StatusCode, error: &str, message: &str) -> Response {
 }
 
 const TOO_LARGE: &str = "431 Request Header Fields Too Large";
-/// As many as hyper reads.
+/// The most headers that hyper reads.
 const MOST_HEADERS: usize = 100;
 
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
 const BYTES: &str = "application/octet-stream";
 
-/// With a line break at the end, for terminals.
+/// Adds a line break at the end, for terminals.
 fn json(value: &impl Serialize) -> String {
-    // Texts and numbers can always be written.
+    // Strings and numbers can always be serialized.
     output::as_json(&serde_json::to_string(value).unwrap_or_default()) + "\n"
 }
 
@@ -313,8 +315,8 @@ async fn guard(State(service): Shared, request: Request, next: Next) -> Response
     Answer::Unauthorized { is_wrong: header.is_some() }.into_response()
 }
 
-/// A page from another site could send requests from a browser in this network, which would use up IDs. If the page's own host
-/// name resolves to this server, it could read them too.
+/// A page from another site could send requests from a browser on this network, which would use up IDs. If the page's
+/// own host name resolves to this server, it could read them too.
 async fn from_this_site(State(service): Shared, request: Request, next: Next) -> Response {
     match is_from_this_site(request.headers(), request.uri(), &service) {
         Ok(()) => next.run(request).await,
@@ -397,8 +399,8 @@ async fn bounds(State(service): Shared, request: Request, next: Next) -> Respons
     response
 }
 
-/// Whether it is percent-encoded UTF-8. If not, two keys could become the same one, with a mark in place of what cannot be
-/// read.
+/// Whether the query is percent-encoded UTF-8. If not, two keys could become the same key, with a replacement character
+/// for whatever cannot be decoded.
 fn is_text(query: &str) -> bool {
     let hex = |digit: Option<&u8>| digit.and_then(|&digit| char::from(digit).to_digit(16));
     let mut bytes = Vec::with_capacity(query.len());
@@ -497,7 +499,8 @@ impl Form {
         let ranges: Vec<_> = lines.flat_map(|line| line.split(',')).map(Range::read).collect();
         let mut best = (Self::Json, 0.0, usize::MAX);
         for form in [Self::Json, Self::Text, Self::Bytes] {
-            // The most specific range decides about a format. Among formats with equal weights, the first one named wins.
+            // The most specific range determines a format's weight. Among formats with equal weights, the first one
+            // named wins.
             let fit =
                 ranges.iter().enumerate().filter_map(|(at, range)| Some((range.fits(form)?, at, range)));
             let Some((_, at, range)) = fit.max_by_key(|(fit, at, _)| (*fit, usize::MAX - at)) else {
@@ -551,7 +554,7 @@ impl Range {
         Self { kind: [kind.into(), subkind.into()], weight }
     }
 
-    /// How specifically it names the kind of a format, if it matches.
+    /// How specifically the range names a format, if it matches.
     fn fits(&self, form: Form) -> Option<usize> {
         let pairs = || self.kind.iter().zip(form.kind());
         pairs()
@@ -560,7 +563,7 @@ impl Range {
     }
 }
 
-/// An answer, and its share of the memory until the client has received it.
+/// An answer, which holds its share of the memory until the client has received it.
 struct Roomy {
     body: Vec<u8>,
     _room: Room,
@@ -572,9 +575,9 @@ impl AsRef<[u8]> for Roomy {
     }
 }
 
-/// As texts, because JavaScript would round numbers.
+/// Writes IDs as strings, because JavaScript would round numbers.
 fn as_json(ids: &Ids) -> Vec<u8> {
-    // Enough for numbers.
+    // This is enough room for numbers.
     let mut body = Vec::with_capacity(16 + 23 * ids.len());
     body.extend_from_slice(b"{\"ids\":[");
     match ids {
@@ -586,7 +589,7 @@ fn as_json(ids: &Ids) -> Vec<u8> {
                 body.extend_from_slice(b"\",");
             }
         }
-        // IDs from a program's own generator may contain any characters.
+        // IDs from a custom generator may contain any characters.
         Ids::Texts(texts) => {
             for id in texts {
                 let text = serde_json::to_string(&id.text).unwrap_or_default();
@@ -645,7 +648,7 @@ async fn decode(State(service): Shared, Path(id): Path<String>, Query(query): Pa
     }
 }
 
-/// Leaf's servers have one Snowflake generator, whatever the key.
+/// Leaf's servers have one Snowflake generator, regardless of the key.
 async fn leaf_snowflake(
     State(service): Shared,
     Path(key): Path<String>,
@@ -664,7 +667,7 @@ async fn leaf_segment(State(service): Shared, Path(key): Path<String>, Query(que
     leaf(&service, &key).await
 }
 
-/// The bare number.
+/// Answers with the bare number.
 async fn leaf(service: &Service, generator: &str) -> Response {
     match service.block(generator, Number::from(1_u64)).await {
         Ok(id) => ([(CONTENT_TYPE, TEXT)], id.to_string()).into_response(),

@@ -18,16 +18,16 @@ use super::clients::{Client, Places, Seat};
 use super::shutdown::Ending;
 use crate::failure::Failure;
 
-/// How long a client may take to agree on TLS.
+/// How long a client may take to complete the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// The same, once the server ends.
+/// The same limit once the server is shutting down.
 const AT_ONCE: Duration = Duration::from_secs(1);
 /// How many connections may wait to be accepted.
 const QUEUE: u32 = 1024;
 /// How often a listener logs the same problem.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(10);
 
-/// What the listeners share.
+/// The state that the listeners share.
 #[derive(Clone)]
 pub(crate) struct Door {
     /// Replaced when the certificate is renewed.
@@ -43,18 +43,18 @@ pub(crate) struct Door {
 pub(crate) trait Protocol: Clone + Send + Sync + 'static {
     const NAME: &'static str;
 
-    /// Serves the connection until it ends.
+    /// Serves the connection until it closes.
     fn serve(&self, stream: Stream, client: Arc<Client>, ending: Ending) -> impl Future<Output = ()> + Send;
 }
 
-/// Every connection is a file, and shells allow a program few of them. This raises the limit to the system's, and returns it if
-/// there is one.
+/// Every connection is an open file, and shells allow a program only a few. This raises the limit to the system's
+/// maximum, and returns it if there is one.
 #[cfg(unix)]
 pub(crate) fn allow_many() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // If that is not allowed, it has fewer.
+    // If that is not allowed, the limit stays lower.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     getrlimit(Resource::Nofile).current
 }
@@ -64,11 +64,13 @@ pub(crate) fn allow_many() -> Option<u64> {
     None
 }
 
-/// Binds the address. It listens at once, because Linux lets several programs bind a port until one of them listens.
+/// Binds the address. The socket listens at once, because Linux lets several programs bind a port until one of them
+/// listens.
 pub(crate) fn listen(flag: &str, address: SocketAddr) -> Result<TcpListener, Failure> {
     let listen = || {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-        // Otherwise connections of the previous server would hold the port. On Windows, the option means something else.
+        // Otherwise, the previous server's connections would hold the port. On Windows, the option means something
+        // else.
         #[cfg(unix)]
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
@@ -82,7 +84,7 @@ pub(crate) fn listen(flag: &str, address: SocketAddr) -> Result<TcpListener, Fai
     })
 }
 
-/// Accepts connections until the server ends.
+/// Accepts connections until the server shuts down.
 pub(crate) async fn accept<P: Protocol>(listener: TcpListener, door: Door, protocol: P) {
     let mut ending = door.ending.clone();
     let mut complained: Option<Instant> = None;
@@ -94,9 +96,10 @@ pub(crate) async fn accept<P: Protocol>(listener: TcpListener, door: Door, proto
         let why = match accepted {
             Ok((stream, from)) => match door.places.seat(from.ip()) {
                 Some(seat) => {
-                    // It waits for one of the others to end. Those behind it wait in the system's queue.
+                    // If the server is full, this connection waits for another to close. Those behind it wait in the
+                    // system's queue.
                     let place = tokio::select! {
-                        // Take a free place even if the server ends right now.
+                        // Take a free place even if the server starts shutting down right now.
                         biased;
                         place = door.places.place() => place,
                         () = ending.begins() => return,
@@ -108,7 +111,7 @@ pub(crate) async fn accept<P: Protocol>(listener: TcpListener, door: Door, proto
                 None => format!("{from} already has as many connections as one address may have"),
             },
             Err(error) => {
-                // The process has no file descriptor left, or the client went away: others may come.
+                // The process has no file descriptors left, or the client went away: others may still connect.
                 sleep(Duration::from_millis(50)).await;
                 error.to_string()
             }
@@ -118,7 +121,7 @@ pub(crate) async fn accept<P: Protocol>(listener: TcpListener, door: Door, proto
             tracing::warn!(protocol = P::NAME, "a connection was not accepted: {why}");
         }
     }
-    // Serves those in the system's queue too, as far as there are places.
+    // Also serve connections in the system's queue, as long as places are free.
     let Ok(listener) = listener.into_std() else { return };
     for _ in 0..QUEUE {
         let Ok((stream, from)) = listener.accept() else { return };
@@ -160,7 +163,7 @@ async fn one<P: Protocol>(
             let mut agreed = Box::pin(timeout(HANDSHAKE, accept_tls(&tls, stream)));
             let agreed = tokio::select! {
                 agreed = agreed.as_mut() => agreed,
-                // A silent connection must not delay the end.
+                // A silent connection must not delay the shutdown.
                 () = ending.begins() => timeout(AT_ONCE, agreed).await.and_then(|agreed| agreed),
             };
             match agreed {
@@ -187,7 +190,7 @@ pub(crate) struct Stream {
     idle: Duration,
     client: Arc<Client>,
     sleep: Pin<Box<Sleep>>,
-    /// Since when no bytes have moved although some were due.
+    /// The time at which bytes stopped moving although some were due.
     waiting: Option<Instant>,
     /// Bytes that have already arrived and are read first.
     ahead: Bytes,
@@ -202,7 +205,7 @@ impl Stream {
         self.idle
     }
 
-    /// Reads these bytes again.
+    /// Puts these bytes back, to be read again.
     pub(crate) fn put_back(&mut self, bytes: Bytes) {
         self.ahead = bytes;
     }
@@ -253,7 +256,7 @@ impl AsyncWrite for Stream {
         self.look(context, polled)
     }
 
-    /// Lets HTTP write answers without copying them: copies would not be in any budget.
+    /// Lets HTTP write answers without copying them: copies would not count against any memory limit.
     fn poll_write_vectored(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

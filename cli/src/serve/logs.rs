@@ -1,4 +1,5 @@
-//! The log, on standard error: events of the server, its leases and its counters. It contains no requests and no secrets.
+//! The log, on standard error: events from the server, its leases and its counters. It contains no requests
+//! and no secrets.
 
 use std::io::{self, Write};
 
@@ -29,7 +30,7 @@ pub(crate) fn begin(style: Style) {
     };
 }
 
-/// Writes an event as one line, whatever others put into its texts.
+/// Writes an event as one line, no matter what its strings contain.
 struct Line(Style);
 
 impl Write for Line {

@@ -1,4 +1,4 @@
-//! Limits the memory for answers, and gives it back to the system.
+//! Limits the memory for answers, and returns it to the system.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use super::error::Error;
 
 /// Answers with fewer IDs are not counted: each connection may use a little memory.
 const FEW: usize = 100;
-/// The most memory that an ID takes while its answer is written: that of a UUID.
+/// The most memory that an ID takes while its answer is being written; UUIDs take this much.
 const OF_ID: usize = 256;
 /// How long a request waits for others' answers to be read.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// How often to check for freed memory, and how much of it is worth giving back.
+/// How often to check for freed memory, and how much of it is worth returning to the system.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 const WORTH_KIB: usize = 16 * 1024;
 
@@ -24,7 +24,7 @@ pub(crate) struct Output {
     kib: usize,
 }
 
-/// A part of it.
+/// A reserved part of that memory.
 pub(crate) type Room = OwnedSemaphorePermit;
 
 impl Output {
@@ -32,7 +32,7 @@ impl Output {
         Self { free: Arc::new(Semaphore::new(kib)), kib }
     }
 
-    /// Room for an answer with `n` IDs, if it needs any.
+    /// Reserves room for an answer with `n` IDs, if it needs any.
     pub(crate) async fn room(&self, n: usize) -> Result<Option<Room>, Error> {
         if n <= FEW {
             return Ok(None);
@@ -49,12 +49,12 @@ impl Output {
         }
     }
 
-    /// Room for this many bytes, if it is free now.
+    /// Reserves room for `bytes` bytes, if that much is free now.
     pub(crate) fn room_now(&self, bytes: usize) -> Option<Room> {
         Arc::clone(&self.free).try_acquire_many_owned(self.part(bytes)).ok()
     }
 
-    /// Gives back all of it except this many bytes.
+    /// Gives back all of the room except `bytes` bytes.
     pub(crate) fn keep(room: &mut Room, bytes: usize) {
         let kept = bytes.div_ceil(1024);
         drop(room.num_permits().checked_sub(kept).and_then(|more| room.split(more)));
@@ -69,8 +69,8 @@ impl Output {
     }
 }
 
-/// Gives memory back to the system once clients have left, since the allocator keeps freed memory that lies between used
-/// memory. `used`: how much is in use now, in KiB.
+/// Returns memory to the system once clients have left, since the allocator keeps freed memory that lies
+/// between blocks in use. `used`: how much is in use now, in KiB.
 pub(crate) async fn keep_little(used: impl Fn() -> usize) {
     let mut most = 0;
     loop {
@@ -85,7 +85,7 @@ pub(crate) async fn keep_little(used: impl Fn() -> usize) {
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn trim() {
-    // SAFETY: it only looks for pages that nobody uses.
+    // SAFETY: it only releases pages that are not in use.
     unsafe { libc::malloc_trim(0) };
 }
 

@@ -40,11 +40,11 @@ pub(crate) struct Open {
     ever: Counter,
     requests: Counter,
     took: Histogram,
-    /// For HTTP, by status.
+    /// HTTP answers, by status.
     answers: Family<[(&'static str, u32); 1], Counter>,
 }
 
-/// Counts a connection as open for as long as this exists.
+/// Counts a connection as open for as long as this value exists.
 #[derive(Debug)]
 pub(crate) struct OneOpen(Gauge);
 
@@ -138,7 +138,7 @@ impl Metrics {
         self.refused.get()
     }
 
-    /// The text, with the present values.
+    /// The text, with the current values.
     pub(crate) fn text<'a>(
         &self,
         generators: impl Iterator<Item = (&'a str, &'a dyn Generator)>,
@@ -166,18 +166,19 @@ impl Metrics {
             now.register(count, "Counts of a generator", family);
         }
         let mut text = String::new();
-        // This can only fail if memory is full.
+        // This can only fail if memory runs out.
         let _ = encode_registry(&mut text, &self.registry).and_then(|()| encode_registry(&mut text, &now));
         classic(&text)
     }
 }
 
-/// In Prometheus' older format, which every version reads, and which describes a counter by its full name.
+/// Converts the text to Prometheus' older format, which every version reads, and which describes a counter by
+/// its full name.
 fn classic(text: &str) -> String {
     let mut classic = String::with_capacity(text.len());
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
-        // The line that describes a metric comes first, then the line with its type.
+        // The line that describes a metric comes before the line with its type.
         let is_counter = |line: &str| line.starts_with("# TYPE ") && line.ends_with(" counter");
         let describes_counter = is_counter(line) || lines.peek().is_some_and(|next| is_counter(next));
         let mut words = line.splitn(4, ' ');

@@ -1,4 +1,4 @@
-//! RESP, the protocol of Redis, for its clients.
+//! RESP, the Redis protocol, for Redis clients.
 
 mod commands;
 mod frames;
@@ -20,14 +20,14 @@ use super::shutdown::Ending;
 use commands::{After, Session};
 use reply::Reply;
 
-/// Replies are sent once they have this many bytes.
+/// Replies are sent once they amount to this many bytes.
 const FULL: usize = 64 * 1024;
-/// Each connection may have this many, regardless of the others.
+/// Each connection may hold this many bytes of replies, regardless of the other connections.
 const FEW: usize = 4 * 1024;
 /// An idle connection keeps at most this much of each buffer.
 const KEPT: usize = 16 * 1024;
 
-/// How long the server keeps reading what arrived before its end.
+/// How long the server keeps reading requests that arrived before the shutdown.
 const HERE: Duration = Duration::from_millis(100);
 
 /// Serves RESP connections.
@@ -47,9 +47,9 @@ impl Protocol for Resp {
         let _open = self.0.metrics.resp().begin();
         let mut session = Session::new(Arc::clone(&self.0), Arc::clone(&client));
         let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
-        // For a command that has begun. Otherwise only the stream's own limit applies.
+        // The deadline for a command that has begun. Otherwise, only the stream's own limit applies.
         let mut deadline = None;
-        // Created once: each one would join a list that all connections share, and leave it again.
+        // Created only once, because each such future joins and leaves a list that all connections share.
         let mut ends = pin!(ending.begins());
         let mut last = None;
         loop {
@@ -83,7 +83,7 @@ impl Protocol for Resp {
                 let read = limited.read_buf(&mut input);
                 match last.or(deadline) {
                     None => read.await.ok(),
-                    // The command must be complete by then, however slowly it arrives.
+                    // The command must be complete by then, no matter how slowly it arrives.
                     Some(deadline) => timeout_at(deadline, read).await.ok()?.ok(),
                 }
             };
@@ -115,7 +115,7 @@ impl Session {
                 reply.write(self.version(), output);
             } else if !args.is_empty() {
                 let words: Vec<&[u8]> = args.iter().map(|range| word(input, range)).collect();
-                // Boxed, since there are many connections and few of them run such a command at a time.
+                // Boxed, since few of the many connections run such a command at the same time.
                 let (reply, after) = Box::pin(self.run(&words)).await;
                 reply.write(self.version(), output);
                 if after == After::Close {
@@ -137,7 +137,7 @@ impl Session {
         }
     }
 
-    /// The request that nearly all clients send, if it can be answered at once: `INCR name`.
+    /// Answers the request that nearly all clients send, `INCR name`, if that is possible at once.
     fn incr(&self, input: &[u8], args: &[Range<usize>]) -> Option<Reply> {
         let [command, name] = args else { return None };
         if !word(input, command).eq_ignore_ascii_case(b"incr") {

@@ -1,4 +1,4 @@
-//! The files with secrets, which SIGHUP rereads.
+//! The files with secrets, which are reread after SIGHUP.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ pub(crate) struct Secrets {
 }
 
 impl Secrets {
-    /// Reads the certificates and the key, and warns if other users can read a file with a secret. The receiver gets what
-    /// [`reload`](Self::reload) reads.
+    /// Reads the certificates and the key, and warns if other users can read a file with a secret. The
+    /// receiver is sent whatever [`reload`](Self::reload) reads.
     pub(crate) fn read(
         service: Arc<Service>,
         token_file: Option<PathBuf>,
@@ -41,7 +41,7 @@ impl Secrets {
         }
     }
 
-    /// If a file cannot be read, nothing is replaced.
+    /// Replaces nothing if a file cannot be read.
     fn read_again(&self) -> Result<(), Failure> {
         let tokens = self.token_file.as_deref().map(config::tokens_in).transpose()?;
         if let Some(((cert, key), acceptor)) = &self.tls {

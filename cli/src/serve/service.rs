@@ -19,9 +19,9 @@ use super::memory::{Output, Room};
 use super::metrics::Metrics;
 use crate::reading::{shortened, shown};
 
-/// How many calls to one generator may wait on a thread at a time.
+/// How many calls to one generator may wait on threads at the same time.
 const WAITING: usize = 16;
-/// How long another call waits for its turn.
+/// How long further calls wait for their turn.
 const LONGEST_TURN: Duration = Duration::from_secs(10);
 
 /// How often the log reports wrong tokens, and how long a client with a wrong token waits.
@@ -31,14 +31,14 @@ const AFTER_WRONG_TOKEN: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const WAITS: &str = "the server is starting and waits for a store";
 
-/// Shared by all connections.
+/// The state that all connections share.
 pub(crate) struct Service {
     /// Empty while the generators wait for their stores.
     opened: OnceLock<Opened>,
     pub(crate) limits: Limits,
     pub(crate) output: Output,
     pub(crate) token: Token,
-    /// The names by which clients without a token may call it.
+    /// The names by which clients without a token may address the server.
     pub(crate) hosts: Vec<String>,
     pub(crate) metrics: Arc<Metrics>,
     is_ending: AtomicBool,
@@ -59,7 +59,7 @@ struct Entry {
 }
 
 impl Service {
-    /// It refuses requests for IDs until its generators are [opened](Self::open).
+    /// The service refuses requests for IDs until its generators are [opened](Self::open).
     pub(crate) fn new(limits: Limits, token: Token, hosts: Vec<String>) -> Self {
         let metrics = Metrics::new();
         let output = Output::new(limits.output_kib);
@@ -75,7 +75,7 @@ impl Service {
         }
     }
 
-    /// Gives IDs from these generators from now on.
+    /// From now on, issues IDs from these generators.
     pub(crate) fn open(&self, generators: Vec<Named>) {
         let generators: BTreeMap<_, _> = generators
             .into_iter()
@@ -95,7 +95,7 @@ impl Service {
         self.opened.get().map(|opened| opened.layout).unwrap_or_default()
     }
 
-    /// A client sent a wrong token: it waits, so that guessing takes long, and the log reports it.
+    /// A client sent a wrong token: it has to wait, so that guessing takes a long time, and the log reports it.
     pub(crate) async fn refuse(&self, client: &Client) {
         self.metrics.refuse();
         {
@@ -122,12 +122,13 @@ impl Service {
         self.entries().map(|(name, _)| name)
     }
 
-    /// Whether it exists and gives Snowflakes.
+    /// Whether the generator exists and issues Snowflakes.
     pub(crate) fn has_snowflakes(&self, name: &str) -> bool {
         self.find(name).is_some_and(|entry| entry.generator.layout().is_some())
     }
 
-    /// `n` IDs, where `n` is as the client wrote it, and the room for their answer until the client has received it.
+    /// Returns `n` IDs, where `n` is the number as the client wrote it, and the room for the answer until the client
+    /// has received it.
     pub(crate) async fn ids(&self, name: &str, n: Number) -> Result<(Ids, Option<Room>), Error> {
         let entry = self.entry(name)?;
         let give = async {
@@ -139,7 +140,7 @@ impl Service {
         self.counted(entry, name, result, |(ids, _)| ids.len())
     }
 
-    /// The next ID, if nothing has to wait and nothing is wrong; otherwise [`block`](Self::block) says what is.
+    /// Returns the next ID, if no wait is needed and nothing is wrong; otherwise, call [`block`](Self::block).
     pub(crate) fn next_at_once(&self, name: &str) -> Option<u64> {
         let entry = self.find(name)?;
         let id = entry.generator.try_block(1).ok()??;
@@ -150,7 +151,7 @@ impl Service {
     /// The last of `n` consecutive numbers.
     pub(crate) async fn block(&self, name: &str, n: Number) -> Result<u64, Error> {
         let entry = self.entry(name)?;
-        // The reply is one number, however long the run is.
+        // The reply is one number, no matter how long the run is.
         let most = entry.generator.longest_run().max(self.limits.n);
         let n = match count(n, most) {
             Ok(n) => n,
@@ -196,8 +197,8 @@ impl Service {
 
     /// Why a generator is not ready.
     pub(crate) fn trouble_of(&self, name: &str) -> Result<Option<String>, Error> {
-        // A load balancer that stopped sending requests would find no other server: one takes over only after this one has
-        // ended.
+        // A load balancer that stopped sending requests would find no other server: none takes over until this one has
+        // shut down.
         let is_kept = self.find(name).is_some_and(|entry| entry.generator.is_only_here());
         if let Some(trouble) = self.trouble_of_all().filter(|_| !is_kept) {
             return Ok(Some(trouble));
@@ -212,14 +213,14 @@ impl Service {
         self.opened.get().is_none().then(|| WAITS.into())
     }
 
-    /// Checks each generator, again and again.
+    /// Checks each generator repeatedly.
     pub(crate) fn watch(&self) {
         for (_, entry) in self.entries() {
             let generator = Arc::clone(&entry.generator);
             tokio::spawn(async move {
                 loop {
                     let here = Arc::clone(&generator);
-                    // If one panics, its missing IDs show that.
+                    // If a generator panics, that becomes visible because its IDs are missing.
                     let _ = tokio::task::spawn_blocking(move || here.look()).await;
                     sleep(LOOK_EVERY).await;
                 }
@@ -232,7 +233,7 @@ impl Service {
         self.metrics.text(all, self.trouble_of_all().is_none())
     }
 
-    /// Marks the server as ending, so that it reports that it is not ready.
+    /// Marks the server as shutting down, so that it reports that it is not ready.
     pub(crate) fn end(&self) {
         self.is_ending.store(true, Ordering::Relaxed);
     }
@@ -251,7 +252,7 @@ impl Service {
             if self.opened.get().is_none() {
                 return Error::new(NOT_READY, WAITS);
             }
-            // Not counted under its name, which the client chose: there is no limit to their number.
+            // Not counted under its name: clients choose these names, so there is no limit to their number.
             self.metrics.failed("", super::error::UNKNOWN_GENERATOR);
             let names: Vec<_> = self.names().collect();
             let name = shortened(name);
@@ -284,7 +285,7 @@ fn count(n: Number, most: u64) -> Result<usize, Error> {
 }
 
 impl Entry {
-    /// With the generator's name.
+    /// Includes the generator's name.
     fn trouble(&self, name: &str) -> Option<String> {
         self.generator.trouble().map(|trouble| shown(&format!("{name}: {}", without_stores(trouble))))
     }
@@ -299,7 +300,7 @@ impl Entry {
         Ok(first.followed_by(more))
     }
 
-    /// Runs a call that may wait, on a thread that may wait.
+    /// Makes a call that may wait, on a thread that is allowed to block.
     async fn wait<T: Send + 'static>(
         &self,
         call: impl FnOnce(&dyn Generator) -> Result<T, Error> + Send + 'static,

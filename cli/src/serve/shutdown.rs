@@ -1,4 +1,4 @@
-//! The end: a signal arrives, running requests are served, then leases are given back.
+//! Shutdown: a signal arrives, running requests are served, then leases are given back.
 
 #[cfg(unix)]
 use std::future::poll_fn;
@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::failure::Failure;
 
-/// Says when the server ends.
+/// Reports when the server is shutting down.
 #[derive(Debug, Clone)]
 pub(crate) struct Ending(watch::Receiver<bool>);
 
@@ -19,25 +19,25 @@ impl Ending {
         (sender, Self(receiver))
     }
 
-    /// Waits for the end.
+    /// Waits for the shutdown to begin.
     pub(crate) async fn begins(&mut self) {
-        // It fails if the sender is gone, which also means the end.
+        // This fails if the sender has been dropped, which also means that the server is shutting down.
         let _ = self.0.wait_for(|is_ending| *is_ending).await;
     }
 }
 
-/// What a signal asks for.
+/// The action that a signal requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// To reread the certificate and the tokens.
+    /// Reread the certificate and the tokens.
     Reload,
-    /// To end, after giving load balancers time to notice.
+    /// Shut down, after giving load balancers time to notice.
     End,
-    /// To end now, since somebody at a terminal is waiting.
+    /// Shut down now, since someone at a terminal is waiting.
     EndNow,
 }
 
-/// The signals that it handles. Once this exists, none of them ends the process at once.
+/// The signals that the server handles. Once this exists, none of them terminates the process at once.
 #[cfg(unix)]
 pub(crate) struct Signals([(Asked, tokio::signal::unix::Signal); 4]);
 
@@ -89,7 +89,7 @@ impl Signals {
 }
 
 impl Signals {
-    /// Waits for a signal that ends the server, and calls `reload` for the others.
+    /// Waits for a signal to shut down, and calls `reload` for any other signal.
     pub(crate) async fn end(&mut self, reload: impl Fn()) -> Asked {
         loop {
             match self.next().await {

@@ -1,4 +1,4 @@
-//! Where a server keeps what it must not forget, if no store is named.
+//! Where a server keeps state that it must not lose, if no store is named.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ pub(crate) fn store() -> Result<String, Error> {
     Ok(format!("sqlite://{slash}{path}").replace(' ', "%20"))
 }
 
-/// The folder that systemd names; otherwise the desktop's.
+/// The folder named by systemd; otherwise the desktop's.
 fn folder() -> Result<PathBuf, Error> {
     if let Some(folder) = std::env::var_os("STATE_DIRECTORY").filter(|folder| !folder.is_empty()) {
         let first = std::env::split_paths(&folder).next();

@@ -11,7 +11,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::failure::Failure;
 
-/// From PEM files.
+/// Creates an acceptor from PEM files.
 pub(crate) fn acceptor(certificates: &Path, key: &Path) -> Result<TlsAcceptor, Failure> {
     let wrong = |path: &Path, why: &dyn std::fmt::Display| Failure::Io(format!("{}: {why}", path.display()));
     let chain: Vec<_> = CertificateDer::pem_file_iter(certificates)

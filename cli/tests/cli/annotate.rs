@@ -8,7 +8,7 @@ use super::{ID, fails, has, polyflake, prints, prints_of, stdout};
 
 const NOTE: &str = " [2022-06-28T16:07:40.105Z node 378]";
 
-/// The output for these bytes.
+/// Returns the output for these bytes.
 fn annotated(arguments: &[&str], input: &[u8]) -> Vec<u8> {
     let output = polyflake(&[&["annotate"], arguments].concat()).write_stdin(input).output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
@@ -45,7 +45,7 @@ fn what_is_no_text_passes_through() {
     assert_eq!(annotated(&[], &bytes), is);
 }
 
-/// Wherever one block of input ends and the next begins.
+/// It does not matter where one block of input ends and the next begins.
 #[test]
 fn a_long_log() {
     let (mut log, mut is) = (String::new(), String::new());
@@ -59,12 +59,12 @@ fn a_long_log() {
     std::fs::write(&path, &log).unwrap();
     let path = path.to_str().unwrap();
     assert!(prints(&["annotate", path]) == is);
-    // Several, one after the other.
+    // Several logs, one after the other.
     assert!(prints_of(&["annotate", path, "-", path], "x") == format!("{is}x{is}"));
     has(&fails(&["annotate", "/none/x.log"], 1), &["polyflake: io: /none/x.log: "]);
 }
 
-/// It finds every layout's IDs, even if the node is above the time.
+/// Finds every layout's IDs, even if the node is in higher bits than the time.
 #[test]
 fn every_layout() {
     for preset in &polyflake::PRESETS {
@@ -88,13 +88,13 @@ fn the_times_that_ids_have() {
     for (ms, is_id) in [
         (layout.epoch_ms() + week_ms - 1, false),
         (layout.epoch_ms() + week_ms, true),
-        // After the tests.
+        // A time that is still in the future when the tests run.
         (4_102_444_800_000, false),
     ] {
         let id = id(ms.min(layout.ends_at_ms()));
         assert_eq!(prints_of(&["annotate"], &id) != id, is_id, "{id}");
     }
-    // A time in ns equals an ID with an earlier time.
+    // A time in ns looks like an ID with an earlier time.
     let ns = "1767225600000000000";
     has(&prints_of(&["annotate"], ns), &[ns, " [2024-"]);
     assert_eq!(prints_of(&["annotate", "--since", "2026-01-01"], ns), ns);
@@ -123,7 +123,7 @@ fn colour_is_only_around_the_note() {
     assert_eq!(stdout(&plain.unwrap()), format!("{ID}{NOTE}"));
 }
 
-/// As in `tail -f app.log | polyflake annotate`: the next line arrives only after the one before was read.
+/// Each line arrives only after the previous one was read, as in `tail -f app.log | polyflake annotate`.
 #[test]
 fn each_line_is_written_when_it_is_there() {
     let mut child = Command::new(assert_cmd::cargo::cargo_bin!("polyflake"))
@@ -157,7 +157,7 @@ fn a_reader_that_has_had_enough_is_no_error() {
         .unwrap();
     drop(child.stdout.take());
     let mut input = child.stdin.take().unwrap();
-    // It may end before everything is written.
+    // The command may exit before everything has been written.
     let _ = input.write_all(&vec![b'x'; 1 << 20]);
     drop(input);
     let output = child.wait_with_output().unwrap();

@@ -14,7 +14,7 @@ fn an_id_is_drawn() {
     let bits = "0 00101010110010110100001000111110110001000 01011 11010 000000000000";
     has(&text, &[ID, "as twitter", bits, "timestamp", "bits 62-22  41", "367597485448", TIME, "ago"]);
     has(&text, &["datacenter", "21-17", "11", "worker", "16-12", "26", "sequence", "11-0", "node", "378"]);
-    // The bits are the ID.
+    // The bits make up the ID.
     let bits: String = bits.chars().filter(|c| *c != ' ').collect();
     assert_eq!(u64::from_str_radix(&bits, 2).unwrap().to_string(), ID);
     let two = prints(&["decode", ID, "\"175928847299117063\",", "--layout", "discord"]);
@@ -35,7 +35,7 @@ fn colour_is_where_it_is_wanted() {
     assert!(is_coloured(&["decode", ID], &[("CLICOLOR_FORCE", "1")]));
     assert!(!is_coloured(&["decode", ID], &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
     assert!(!is_coloured(&["decode", ID, "--color", "never"], &[("CLICOLOR_FORCE", "1")]));
-    // Output for programs has none.
+    // Machine-readable output has no colour.
     assert!(!is_coloured(&["decode", ID, "--json", "--color", "always"], &[]));
     assert!(!is_coloured(&["decode", ID, "--lines", "--color", "always"], &[]));
 }
@@ -49,7 +49,7 @@ fn lines_and_json() {
         "{\"id\":\"1541815603606036480\",\"time\":\"2022-06-28T16:07:40.105Z\",\"timestamp_ms\":1656432460105,\
          \"ticks\":367597485448,\"node\":378,\"fields\":{\"datacenter\":11,\"worker\":26},\"sequence\":0}\n"
     );
-    // After the year 9999 there is no such text.
+    // Times after the year 9999 have no such form.
     let late = "timestamp:48|worker:4|sequence:12@0/1s";
     let id = Layout::parse(late).unwrap().compose(UnixTime::from_ms(253_402_300_800_000_i64), 5, 6).unwrap();
     let line = prints(&["decode", "--json", "--layout", late, &id.to_string()]);
@@ -58,11 +58,11 @@ fn lines_and_json() {
     has(&prints(&["decode", "-l", late, &id.to_string()]), &["Unix ms 253402300800000"]);
     let lines = prints(&["decode", "--lines", "-l", late, &id.to_string()]);
     assert_eq!(lines, format!("{id} 253402300800000 worker=5 sequence=6\n"));
-    // Without node fields, and a second apart.
+    // A layout without node fields, whose ticks are a second long.
     assert!(prints(&["decode", "--json", "-l", "mastodon", "65536000"]).contains("\"fields\":{},"));
 }
 
-/// The fast output is the same as the core's.
+/// The fast code prints the same lines as the core.
 #[test]
 fn lines_are_what_the_core_says() {
     for preset in &polyflake::PRESETS {
@@ -70,7 +70,7 @@ fn lines_are_what_the_core_says() {
         let mut input = String::new();
         let mut expected = Vec::new();
         for n in 0..500_u64 {
-            // Over seconds, within one, and back.
+            // Times in different seconds, in the same second, and earlier than the one before.
             let ms = layout.epoch_ms() + 7_777_777 + (n * 997) % 4_999 + (n / 100) * 86_399_999;
             let id =
                 layout.compose(UnixTime::from_ms(ms), n % layout.nodes(), n % layout.ids_per_tick()).unwrap();
@@ -124,7 +124,7 @@ fn what_is_no_id_is_named_and_the_rest_goes_on() {
         ],
     );
     assert!(!errors.contains('\u{1b}'), "{errors}");
-    // A file of something else does not fill the screen.
+    // A file that contains something else does not fill the screen.
     let output = polyflake(&["decode"]).write_stdin("x\n".repeat(1000)).output().unwrap();
     let errors = stderr(&output);
     assert_eq!(errors.lines().count(), 11, "{errors}");
@@ -172,7 +172,7 @@ fn a_column_of_csv() {
     }
 }
 
-/// The output for an input, the complaints, and the exit code.
+/// Returns the exit code, the output for an input, and the complaints.
 fn decodes(arguments: &[&str], input: impl Into<Vec<u8>>) -> (i32, String, String) {
     let output = polyflake(&[&["decode"], arguments].concat()).write_stdin(input.into()).output().unwrap();
     (output.status.code().unwrap(), stdout(&output), stderr(&output))
@@ -186,7 +186,7 @@ fn a_byte_order_mark_is_no_part_of_a_name_or_an_object() {
     assert_eq!(decodes(&["--key", "id"], object.repeat(2)), (0, LINE.repeat(2), String::new()));
 }
 
-/// As in `psql -At -F, ... | polyflake decode --column 1`.
+/// The output of `psql -At -F, ...`, for example, has no line of column names.
 #[test]
 fn a_first_line_whose_column_is_an_id_is_data() {
     for (column, rows) in [
@@ -195,14 +195,14 @@ fn a_first_line_whose_column_is_an_id_is_data() {
         ("1", format!("\"{ID}\",\"a\nb\"\n{ID}\n{ID},x,y\n")),
         ("1", format!("\u{feff}{ID},a\n{ID},b\n{ID},c\n")),
         ("2", format!("\u{feff}\"a\",{ID}\n\u{feff}b,{ID}\nc,\"\u{feff}{ID}\"\n")),
-        // Its first row contains a number that is also the column's.
+        // The first row contains a number that is also the column's number.
         ("2", format!("2,{ID}\n2,{ID}\n2,{ID}\n")),
     ] {
         assert_eq!(decodes(&["--column", column], &*rows), (0, LINE.repeat(3), String::new()), "{rows:?}");
     }
     let tabs = format!("x\t{ID}\ny\t{ID}\n");
     assert_eq!(prints_of(&["decode", "--column", "2", "--delimiter", "\t"], &tabs), LINE.repeat(2));
-    // Whatever the IDs' format.
+    // In any ID format.
     for format in Format::ALL {
         let text = format.write(ID.parse().unwrap());
         let rows = format!("{text},a\n{text},b\n");
@@ -236,18 +236,18 @@ fn a_first_line_is_never_lost() {
     }
     let (_, _, said) = decodes(&["--column", "1"], format!("id2\n{ID}\n"));
     has(&said, &["line 1: `i` at position 1", "if this line has names, give --column a name"]);
-    // The solution if names have digits, or are words that an ID could be.
+    // The solution if names contain digits or could be read as IDs.
     assert_eq!(prints_of(&["decode", "--column", "id2"], &format!("id2\n{ID}\n")), LINE);
     let base36 = Format::Base36.write(ID.parse().unwrap());
     assert_eq!(
         prints_of(&["decode", "--column", "id", "--text", "base36"], &format!("id\n{base36}\n")),
         LINE
     );
-    // A number means a column's number, never its name: with it, no first line counts as names.
+    // A number is a column's number, never its name, so here the first line does not count as a line of names.
     let (code, printed, said) = decodes(&["--column", "7"], format!("{ID},7\n{ID},8\n"));
     assert_eq!((code, &*printed), (14, ""), "{said}");
     has(&said, &["invalid_option: column is `7`; the first line has 2 columns"]);
-    // A name that is a number counts as an ID like any other.
+    // A name that is a number is treated as an ID.
     let of_2024 = prints(&["decode", "--lines", "2024"]);
     assert_eq!(prints_of(&["decode", "--column", "1"], &format!("2024,2025\n{ID},1\n")), of_2024 + LINE);
 }
@@ -267,14 +267,14 @@ fn rows_behind_an_open_quote_are_not_lost() {
     assert_eq!((code, printed, &*said), (0, LINE.repeat(2), ""));
 }
 
-/// As Windows' editors and spreadsheets write it before a text.
+/// Windows editors and spreadsheets write a byte order mark at the start of a file.
 #[test]
 fn a_byte_order_mark_is_no_part_of_an_id() {
     let marked = format!("\u{feff}{ID}");
     assert_eq!(prints(&["decode", "--lines", &marked]), LINE);
     has(&prints(&["decode", &marked]), &[ID, "as twitter"]);
     has(&prints(&["inspect", &marked]), &[ID, "as decimal"]);
-    // At the start, and where files were joined.
+    // At the start, and in places where files were joined.
     assert_eq!(prints_of(&["decode"], &format!("{marked}\r\n{marked}\n")), LINE.repeat(2));
     assert_eq!(prints_of(&["decode"], "\u{feff}"), "");
     assert_eq!(prints_of(&["decode"], "\u{feff}\r\n"), "");
@@ -295,7 +295,7 @@ fn a_byte_order_mark_is_no_part_of_an_id() {
     assert_eq!(prints_of(&["decode", "--column", "1"], &format!("{marked}\n{ID}\n")), LINE.repeat(2));
 }
 
-/// As PowerShell's `>` writes it.
+/// PowerShell's `>` writes UTF-16.
 #[test]
 fn utf_16_is_refused_by_its_name() {
     for arguments in [&[][..], &["--column", "1"], &["--column", "id"], &["--key", "id"]] {
@@ -362,14 +362,14 @@ fn a_closed_pipe_ends_it_quietly() {
         .unwrap();
     drop(child.stdout.take());
     let mut input = child.stdin.take().unwrap();
-    // It may have ended before everything was written.
+    // The command may have exited before everything was written.
     let _ = input.write_all(format!("{ID}\n").repeat(100_000).as_bytes());
     drop(input);
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), &*stderr(&output)), (Some(0), ""));
 }
 
-/// As in `tail -f ids.txt | polyflake decode`.
+/// Users run `tail -f ids.txt | polyflake decode`.
 #[test]
 fn a_line_is_answered_before_the_next_is_there() {
     use std::io::{BufRead as _, BufReader};
@@ -392,7 +392,7 @@ fn a_line_is_answered_before_the_next_is_there() {
     assert!(child.wait().unwrap().success());
 }
 
-/// It keeps only one line of its input.
+/// The command keeps only one line of its input in memory.
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_is_bounded() {
@@ -435,13 +435,13 @@ fn memory_is_bounded() {
     }
 }
 
-/// JavaScript, a column of floats and a spreadsheet lose the last digits of IDs.
+/// JavaScript, floating-point columns and spreadsheets lose the last digits of IDs.
 #[test]
 fn ids_that_were_rounded_are_told() {
     let first: u64 = ID.parse().unwrap();
-    // Each in another millisecond, with a sequence from anywhere.
+    // Each ID is in a different millisecond and has an arbitrary sequence number.
     let ids: Vec<u64> = (0..50_u64).map(|n| first + (n << 22) + n * 997 % 4096).collect();
-    // A column whose sequences all start at zero has lost nothing.
+    // A column whose sequence numbers are all zero has lost nothing.
     let zeros: Vec<u64> = (0..50_u64).map(|n| first + (n << 22)).collect();
     let text =
         |ids: &[u64], of: &dyn Fn(u64) -> String| ids.iter().map(|&id| of(id) + "\n").collect::<String>();
@@ -463,7 +463,7 @@ fn ids_that_were_rounded_are_told() {
     }
 }
 
-/// An endless line is refused, not kept.
+/// An endless line is refused rather than kept in memory.
 #[test]
 fn a_line_has_a_longest() {
     let endless = "1".repeat(17 << 20);

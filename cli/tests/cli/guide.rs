@@ -1,4 +1,4 @@
-//! docs/command.md: its examples run, and print what the page shows.
+//! docs/command.md: its examples run, and print the output that the page shows.
 
 use std::fs;
 use std::path::Path;
@@ -8,12 +8,12 @@ fn page() -> String {
     read("../docs/command.md")
 }
 
-/// A file, from the folder of this crate.
+/// Reads a file, given by its path from this crate's folder.
 pub(super) fn read(path: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
 }
 
-/// The commands in a `console` block, each with the lines that it prints.
+/// Returns the commands in a page's `console` blocks, each with the lines that it prints.
 pub(super) fn examples(page: &str) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     let mut is_block = false;
@@ -61,7 +61,7 @@ fn is_like(printed: &str, said: &str) -> bool {
     is_open || rest.is_empty()
 }
 
-/// A line of `...` stands for the rest.
+/// A line that contains only `...` stands for the rest of the output.
 pub(super) fn are_like(printed: &str, said: &str) -> bool {
     let mut printed = printed.lines();
     for said in said.lines() {
@@ -99,26 +99,7 @@ fn the_examples_print_what_the_page_says() {
 #[test]
 fn every_command_and_exit_code_is_on_the_page() {
     let page = page();
-    for command in [
-        "next",
-        "decode",
-        "annotate",
-        "inspect",
-        "range",
-        "layouts",
-        "layout",
-        "leases",
-        "counters",
-        "schema",
-        "public key",
-        "public encode",
-        "public decode",
-        "public rotate",
-        "uuid",
-        "object-id",
-        "serve",
-        "completions",
-    ] {
+    for command in super::shell::COMMANDS {
         assert!(page.contains(&format!("`polyflake {command}")), "{command}");
     }
     let help = super::prints(&["--help"]);

@@ -33,7 +33,7 @@ fn formats_are_tried_the_likeliest_first() {
     assert_eq!(first("01226N0640J7Q"), tsid);
     assert_eq!(first("0x1565a11f622f5000").0, "hex");
     assert_eq!(first("\"1541815603606036480n\",").1, ID);
-    // Includes your own layout.
+    // The output includes the user's own layout.
     let own = "timestamp:29|worker:21|sequence:13@1474300800000/1s";
     let found = json(&prints(&["inspect", "--json", "--layout", own, "180363646902239241"]));
     let fits = found["readings"][0]["fits"].as_array().unwrap();
@@ -65,7 +65,7 @@ fn what_is_no_snowflake_says_what_it_holds() {
         assert_eq!((other["kind"].as_str(), other["time"].as_str()), (Some(kind), time), "{text}");
         has(&prints(&["inspect", text]), &[text, kind, time.unwrap_or("random bits")]);
     }
-    // Several at once.
+    // Several IDs at once.
     assert_eq!(prints(&["inspect", "--json", ID, "01ARZ3NDEKTSV4RRFFQ69G5FAV"]).lines().count(), 2);
 }
 
@@ -99,14 +99,14 @@ fn ids_whose_epoch_is_that_of_unix() {
     assert_eq!((&fit["time"], &fit["fields"]["machine"]), (&"2026-01-01T00:00:00.000Z".into(), &42.into()));
     assert_eq!(fit["sequence"], 7);
     has(&prints(&["inspect", &id]), &["clickhouse", "machine 42, sequence 7", "snowflake-id"]);
-    // Other kinds of IDs are not mistaken for one.
+    // A Snowflake is not mistaken for another kind of ID.
     let found = json(&prints(&["inspect", "--json", ID]));
     let fits = found["readings"][0]["fits"].as_array().unwrap();
     let fit = fits.iter().find(|fit| fit["layout"] == "clickhouse").unwrap();
     assert_eq!(fit["likelihood"], "too_old");
 }
 
-/// Wherever a time is printed.
+/// The zone applies wherever a time is printed.
 #[test]
 fn a_zone() {
     let berlin = "2022-06-28T18:07:40.105+02:00";

@@ -28,7 +28,7 @@ use polyflake_test_support::servers;
 /// An ID that Twitter published, and its parts.
 const ID: &str = "1541815603606036480";
 const TIME: &str = "2022-06-28T16:07:40.105Z";
-/// A layout with more IDs a second than anybody can print.
+/// A layout with more IDs per second than any program can print.
 const ROOM: &str = "timestamp:40|worker:4|sequence:20@1735689600000/1ms";
 
 /// The command, unaffected by the tests' environment.
@@ -49,7 +49,7 @@ fn polyflake(arguments: &[&str]) -> Command {
     command
 }
 
-/// Its standard output.
+/// Returns the command's standard output.
 fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
@@ -58,12 +58,12 @@ fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// Its output if it succeeds without complaints.
+/// Returns the command's output, after checking that it succeeds without complaints.
 fn prints(arguments: &[&str]) -> String {
     prints_of(arguments, "")
 }
 
-/// As [`prints`], with standard input.
+/// Like [`prints`], but with standard input.
 fn prints_of(arguments: &[&str], input: &str) -> String {
     let output = polyflake(arguments).write_stdin(input).output().unwrap();
     let errors = stderr(&output);
@@ -71,7 +71,7 @@ fn prints_of(arguments: &[&str], input: &str) -> String {
     stdout(&output)
 }
 
-/// Its complaint if it fails with this exit code.
+/// Returns the command's complaint, after checking that it fails with this exit code.
 fn fails(arguments: &[&str], code: i32) -> String {
     let output = polyflake(arguments).write_stdin("").output().unwrap();
     let errors = stderr(&output);
@@ -84,7 +84,7 @@ fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Texts in a text, in this order.
+/// Checks that a string contains these parts, in this order.
 fn has(text: &str, parts: &[&str]) {
     let mut rest = text;
     for part in parts {

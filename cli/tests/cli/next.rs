@@ -128,7 +128,7 @@ fn a_closed_pipe_ends_it_quietly() {
     }
 }
 
-/// A full disk is not a closed pipe.
+/// A full disk is not the same as a closed pipe.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_output_that_cannot_be_written_is_an_error() {

@@ -4,11 +4,11 @@ use super::{ID, fails, has, polyflake, prints, prints_of, stderr, stdout};
 
 const OLD: &str = "pfk_05tGsbz35qmkGBZiVPCD6A7";
 const NEW: &str = "pfk_10kvEGTqNtUTXFUlMnM4wIa";
-/// `ID` under each, with the prefix `order`.
+/// `ID` encoded with each of the keys and the prefix `order`.
 const OLD_TEXT: &str = "order_042HT4sjr6xoF6lBGELuh3X";
 const NEW_TEXT: &str = "order_15ShV20Bxc6UJvKSQbDvo0J";
 
-/// A folder with a file of keys, and its path.
+/// Creates a folder with a file of keys, and returns both paths.
 fn keys(keys: &[&str]) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("keys");

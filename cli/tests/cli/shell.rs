@@ -1,8 +1,9 @@
-//! Help, completions, man pages, and faults in a command line.
+//! Help, completions, man pages, and mistakes in the command line.
 
 use super::{fails, has, polyflake, prints};
 
-const COMMANDS: [&str; 13] = [
+/// All commands, including those within `public`.
+pub(super) const COMMANDS: [&str; 18] = [
     "next",
     "decode",
     "annotate",
@@ -13,19 +14,27 @@ const COMMANDS: [&str; 13] = [
     "leases",
     "counters",
     "schema",
+    "public key",
+    "public encode",
+    "public decode",
+    "public rotate",
     "uuid",
     "object-id",
+    "serve",
     "completions",
 ];
 
 #[test]
 fn help_says_what_there_is() {
     let help = prints(&["--help"]);
-    has(&help, &COMMANDS);
+    let mut listed = COMMANDS.map(|it| it.split(' ').next().unwrap()).to_vec();
+    listed.dedup();
+    has(&help, &listed);
     has(&help, &["Exit codes:", "invalid_layout", "130"]);
     assert!(!help.contains('\u{1b}'));
     for command in COMMANDS {
-        has(&prints(&[command, "--help"]), &["Usage: polyflake", command]);
+        let words: Vec<_> = command.split(' ').collect();
+        has(&prints(&[&words[..], &["--help"]].concat()), &[&format!("Usage: polyflake {command}")]);
     }
     has(&prints(&["--version"]), &["polyflake 0."]);
     let coloured = prints(&["--color", "always", "--help"]);
@@ -52,7 +61,7 @@ fn completions_for_each_shell() {
         has(&prints(&["completions", shell]), &["polyflake"]);
     }
     has(&fails(&["completions", "tcsh"], 2), &["tcsh", "bash"]);
-    // A shell accepts it.
+    // A shell accepts the script.
     if let Ok(bash) = std::process::Command::new("bash").arg("--version").output() {
         assert!(bash.status.success());
         let script = format!("{}\ncomplete -p polyflake", prints(&["completions", "bash"]));
@@ -69,14 +78,14 @@ fn a_man_page_for_each_command() {
     let page = |name: &str| std::fs::read_to_string(pages.join(name)).unwrap();
     has(&page("polyflake.1"), &[".TH polyflake 1", "Exit codes", "invalid_layout"]);
     for command in COMMANDS {
-        has(&page(&format!("polyflake-{command}.1")), &[".TH"]);
+        has(&page(&format!("polyflake-{}.1", command.replace(' ', "-"))), &[".TH"]);
     }
     has(&page("polyflake-decode.1"), &["A first line of CSV whose column is an ID is data"]);
     assert!(!pages.join("polyflake-man.1").exists());
     has(&fails(&["man", "/dev/null/x"], 1), &["polyflake: io: /dev/null/x"]);
 }
 
-/// Runs it in a terminal, in which this is typed. Returns the exit code and the terminal's contents.
+/// Runs the command in a terminal and types this text. Returns the exit code and the terminal's contents.
 #[cfg(target_os = "linux")]
 fn at_a_terminal(command: &str, typed: &str) -> (Option<i32>, String) {
     let program = assert_cmd::cargo::cargo_bin!("polyflake").display().to_string();

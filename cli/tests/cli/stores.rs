@@ -30,7 +30,7 @@ fn all(url: &str) {
     let node = number.to_string();
     has(&prints(&["leases", shop]), &["as twitter, leaf", "1 of ", &format!("node {node}"), "by holder"]);
 
-    // Changes ask first, and without a terminal there is nobody to ask.
+    // Commands that change something ask first, and without a terminal there is no one to ask.
     for change in [&["--init"][..], &["--fence"], &["--reset", "3"]] {
         has(&fails(&[&["leases", shop], change].concat(), 2), &["polyflake: usage:", "add --yes"]);
     }
@@ -40,7 +40,7 @@ fn all(url: &str) {
     has(&fails(&["leases", shop, "--reset", "9999", "--yes"], 13), &["polyflake: invalid_node:"]);
     has(&fails(&["leases", shop, "--reset", "3", "--fence"], 2), &["cannot be used with"]);
 
-    // The holder ends on Ctrl-C, and gives its node back.
+    // The holder stops on Ctrl-C, and gives its node back.
     holder.interrupt();
     let mine = |found: &serde_json::Value| {
         let nodes = found["nodes"].as_array().unwrap();
@@ -119,14 +119,14 @@ fn leases(url: &str) -> serde_json::Value {
     json(&text)
 }
 
-/// A stream of IDs on a lease, from which only the first one is read.
+/// A stream of IDs from a leased node. Only the first ID is read.
 struct Holder(std::process::Child);
 
 impl Holder {
     fn new(url: &str) -> Self {
         let mut child = Command::new(assert_cmd::cargo::cargo_bin!("polyflake"))
             .args(["next", "--forever"])
-            // Where other users cannot see it.
+            // The address is passed where other users cannot see it.
             .env("POLYFLAKE_LEASE", url)
             .stdout(Stdio::piped())
             .spawn()
@@ -181,7 +181,7 @@ fn a_store_that_is_not_there_and_no_secret() {
         &["polyflake: invalid_option: the store's address:"],
     );
     has(&fails(&["leases"], 2), &["<URL>"]);
-    // Help does not show the environment either.
+    // Help does not show the environment's values either.
     let help = polyflake(&["leases", "--help"]).env("POLYFLAKE_STORE", "redis://:hunter2@h/0").output();
     assert!(!stdout(&help.unwrap()).contains("hunter2"));
 }

@@ -1,4 +1,5 @@
-//! Texts from a store, a file or a client that would affect a terminal: clear it, draw a row, reverse a name.
+//! Strings from a store, a file or a client that would affect a terminal: clear it, draw a row, reverse a
+//! name.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -11,15 +12,15 @@ use super::serve::{Server, http};
 use super::servers::redis::Redis;
 use super::{ID, fails, has, json, polyflake, stderr, stdout};
 
-/// Clears the screen and fakes a row, in C0 and in C1; changes the direction of writing; has separators and characters without
-/// width. Then a part that must stay readable.
+/// Clears the screen and fakes a row, with C0 and C1 codes; changes the writing direction; contains
+/// separators and zero-width characters. The last part must stay readable.
 const HOSTILE: &str = "\u{1b}[2J\u{1b}[H  node 7  free\r\n\u{7}\u{7f}\u{9b}2J\u{85}\u{202e}\u{2066}\u{2028}\u{200b}\u{feff}\
                        \u{3164}\u{e0041}\u{e0100}<b>é 名 ن 👍";
 const SHOWN: &str = "\\u{1b}[2J\\u{1b}[H  node 7  free\\u{d}\\u{a}\\u{7}\\u{7f}\\u{9b}2J\\u{85}\\u{202e}\\u{2066}\\u{2028}\\u{200b}\
                      \\u{feff}\\u{3164}\\u{e0041}\\u{e0100}<b>é 名 ن 👍";
 /// A name that a counter can have.
 const NAME: &str = "a\u{202e}\u{2028}\"\\{}é";
-/// After the tests.
+/// Still in the future when the tests run.
 const YEAR_2100_MS: u64 = 4_102_444_800_000;
 
 fn is_harmless(text: &str) -> bool {
@@ -30,14 +31,14 @@ fn is_harmless(text: &str) -> bool {
     })
 }
 
-/// Its output to a terminal, on both streams, without its colours, and its exit code.
+/// Returns the command's exit code, and its output to a terminal on both streams, without colours.
 fn says(arguments: &[&str]) -> (Option<i32>, String) {
     says_of(arguments, "")
 }
 
-/// As [`says`], with standard input.
+/// Like [`says`], but with standard input.
 fn says_of(arguments: &[&str], input: &str) -> (Option<i32>, String) {
-    // Otherwise everything that looks like a colour is removed from the output.
+    // Otherwise, everything that looks like a colour is removed from the output.
     let arguments = &[&["--color", "always"], arguments].concat();
     let output = polyflake(arguments).write_stdin(input).output().unwrap();
     let said = without_colours(&(stdout(&output) + &stderr(&output)));
@@ -62,7 +63,7 @@ fn change(file: &Path, statement: &str, text: &str) {
     assert!(changed > 0, "{statement}");
 }
 
-/// Gives the records of nodes a hostile label and, if there is a time, a holder until then.
+/// Gives the nodes' records a hostile label and, if a time is given, a lease until that time.
 fn label_nodes(file: &Path, held_until_ms: Option<u64>) {
     const NODES: &str = "kind <> 'counter' AND name <> 'head' AND name NOT LIKE 'section-%'";
     let connection = rusqlite::Connection::open(file).unwrap();
@@ -95,7 +96,7 @@ fn a_label_in_a_file_of_sqlite() {
         let (_, line) = says(&["leases", &url, "--json"]);
         assert_eq!(json(&line)["nodes"][0]["label"], HOSTILE);
     }
-    // Errors contain it too.
+    // Errors also contain the label.
     let (code, said) = says(&["leases", &url, "--reset", "7", "--yes"]);
     has(&said, &["lease_unavailable: node 7 is leased by ", SHOWN]);
     assert_eq!(code, Some(22));
@@ -115,11 +116,11 @@ fn a_counter_in_a_file_of_sqlite() {
     let (_, said) = says(&["counters", &url]);
     assert_eq!(said.lines().count(), 2, "{said}");
     has(&said, &[SHOWN]);
-    // The columns are aligned as far as their widths are known.
+    // The columns are aligned if their widths are known.
     has(&said, &[&format!("orders{}", " ".repeat(SHOWN.chars().count() - "orders".len() + 2))]);
     let (_, lines) = says(&["counters", &url, "--json"]);
     assert!(lines.lines().any(|line| json(line)["name"] == HOSTILE), "{lines}");
-    // Questions contain it.
+    // Questions contain the name.
     for change in [&["--raise", NAME, "7"][..], &["--remove", "orders"]] {
         says(&[&["counters", &url], change].concat());
     }
@@ -146,7 +147,7 @@ fn in_redis() {
     has(&says(&["counters", &redis.url()]).1, &[SHOWN]);
     let (_, line) = says(&["counters", &redis.url(), "--json"]);
     assert_eq!(json(&line)["name"], HOSTILE);
-    // A server's messages are as little trusted as its data.
+    // A server's messages are trusted no more than its data.
     let _: () = there.set(format!("polyflake:{{default/counter/{NAME}}}"), "no hash").unwrap();
     says(&["counters", &redis.url()]);
 }
@@ -185,7 +186,7 @@ fn what_is_read_or_given() {
     ] {
         let (code, said) = says(arguments);
         assert!(code.unwrap() > 0 && !said.is_empty(), "{arguments:?}");
-        // The text starts no line itself.
+        // The hostile text does not itself start a line.
         assert!(!said.lines().any(|line| line.starts_with("Done")), "{said}");
     }
     for more in [&[][..], &["--sql"], &["--json"]] {
@@ -207,7 +208,7 @@ fn what_is_read_or_given() {
     }
 }
 
-/// Even where an address does not belong.
+/// No password is shown, even if an address is given where none belongs.
 #[test]
 fn a_password_is_told_nowhere() {
     let folder = tempfile::tempdir().unwrap();
@@ -290,7 +291,7 @@ fn in_a_file_of_the_server() {
     }
 }
 
-/// Its log, its answers and its metrics.
+/// Checks the server's log, its answers and its metrics.
 #[test]
 fn of_a_server() {
     let folder = tempfile::tempdir().unwrap();
@@ -316,7 +317,7 @@ fn of_a_server() {
     has(&answer, &["-ERR ", SHOWN, "no generator is called `\\u{202e}\\u{9b}`", "+OK"]);
     let metrics = http().get(server.url("/metrics")).call().unwrap().body_mut().read_to_string().unwrap();
     assert!(is_harmless(&metrics), "{metrics:?}");
-    // Prometheus' own escapes of a quote and a backslash.
+    // Prometheus' own escapes for a quote and a backslash.
     has(&metrics, &["polyflake_ids_total{generator=\"a\\\\u{202e}\\\\u{2028}\\\"\\\\{}é\"} 0"]);
     let (_, log) = server.terminate();
     assert!(is_harmless(&log), "{log:?}");

@@ -1,7 +1,8 @@
-"""Two servers behind haproxy, with the configuration of deploy/, on one Redis.
+"""Two servers behind haproxy, configured as in deploy/, on one Redis.
 
-It restarts each server and the store, and kills a server, while clients ask all the time. It prints
-how many of their requests failed in each phase, and why. Nothing may come twice.
+Each server and the store are restarted, and a server is killed, while clients keep sending
+requests. The program prints how many of their requests failed in each phase, and why. No ID may be
+issued twice.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from pathlib import Path
 
 TOKEN = "not-for-everybody"
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
-# How long to wait for a state, in seconds.
+# How long to wait for a condition to become true, in seconds.
 LONGEST = 180
 
 
 def free_port(*hosts: str) -> int:
-    """A port that is free on all of them."""
+    """Returns a port that is free on all hosts."""
     while True:
         with socket.create_server((hosts[0], 0)) as first:
             port = int(first.getsockname()[1])
@@ -70,7 +71,7 @@ class Fleet:
         self.http, self.admin = free_port(*self.hosts), free_port(*self.hosts)
         self.store_port, self.front = free_port("127.0.0.1"), ("127.0.0.1", free_port("127.0.0.1"))
         self.store = self.start_store()
-        # Nobody was there before, which holds only for the first start.
+        # The store has never been used before, which is true only at the first start.
         self.servers = [self.start_server(host, "?ttl=9s&init=always") for host in self.hosts]
         for host in self.hosts:
             self.wait_ready(host)
@@ -153,7 +154,7 @@ class Fleet:
         return states == ["UP", "UP"]
 
     def owner(self) -> int:
-        """Which server gives the sequences."""
+        """Returns the index of the server that has the sequences."""
         ready: list[bool] = []
 
         def has_one() -> bool:
@@ -169,7 +170,8 @@ class Fleet:
         assert status == (-signal.SIGKILL if how == signal.SIGKILL else 0), status
         self.servers[at] = self.start_server(self.hosts[at])
         self.wait_ready(self.hosts[at])
-        # It checks once a second. If the other server ended before, it would have none.
+        # haproxy checks once a second. If the other server stopped before the next check, haproxy
+        # would have no server left.
         eventually("haproxy has found both servers ready", self.are_both_up)
 
     def end(self) -> None:
@@ -179,7 +181,7 @@ class Fleet:
 
 
 class Clients:
-    """Threads that ask all the time, and record what they get."""
+    """Threads that keep sending requests, and record what they receive."""
 
     paths = (
         "/v1/ids/snowflake?n=3",
@@ -227,7 +229,7 @@ class Clients:
             time.sleep(0.005)
 
     def more(self) -> None:
-        """Waits until each path gave some more."""
+        """Waits until each path has returned some more IDs."""
         with self.lock:
             before = {path: len(ids) for path, ids in self.given.items()}
         eventually(
@@ -282,7 +284,7 @@ def main() -> None:
                             fleet.wait_ready(host)
                         eventually("haproxy has found both servers ready", fleet.are_both_up)
                     case "restart after it":
-                        # A new lease waits for a TTL, since the store may have lost some.
+                        # A new lease waits for a TTL, since the store may have lost earlier leases.
                         fleet.restart(1 - fleet.owner(), signal.SIGTERM)
                     case "kill":
                         fleet.restart(fleet.owner(), signal.SIGKILL)
@@ -313,7 +315,8 @@ def main() -> None:
     # Each thread has one request in flight.
     for name in names[:2]:
         check(f"kill: {name}: requests failed", clients.failures("kill", name) <= 2)
-    # Their owner is gone, and until its lease has run out nobody gives its sequences.
+    # The sequences' owner was killed, and no server can issue their numbers until its lease has
+    # expired.
     cut = sum(
         count
         for (of, name, why), count in clients.failed.items()

@@ -1,4 +1,4 @@
-// Requests of HTTP with Node's fetch, among them what users of Leaf ask.
+// HTTP requests with Node's fetch, including those that users of Leaf send.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 

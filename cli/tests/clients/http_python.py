@@ -1,4 +1,4 @@
-"""Requests of HTTP from Python's own library, among them what users of Leaf ask."""
+"""HTTP requests from Python's own library, including those that users of Leaf send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-// The inspector as the service gives it, in Chromium: it says of an ID what the service's own `/v1/decode/ID` says.
+// The inspector, as the service delivers it, in Chromium: it says the same about an ID as the service's own
+// `/v1/decode/ID`.
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
@@ -109,7 +110,7 @@ for (const [name, address, token] of [
         return globalThis.ran ?? false;
       });
       assert.equal(ran, false);
-      // The page's own, and the server's.
+      // One from the page, and one from the server.
       assert.equal(complaints.length, 2);
       for (const complaint of complaints.splice(0)) assert.match(complaint, /Content Security Policy/);
     });

@@ -30,7 +30,7 @@ for (const protocol of [2, 3]) {
       test("numbers", async () => {
         const ids = [await client.incr("snowflake"), await client.incr("snowflake")];
         assert.ok(areRising([String(2 ** 53), ...ids, String(2n ** 63n)]), ids);
-        // A number that is rounded to a double has no successor.
+        // If numbers were rounded to doubles, consecutive ones would not differ by 1.
         const large = await client.incr("large");
         assert.equal(await client.incr("large"), String(BigInt(large) + 1n));
         assert.ok(BigInt(large) > 2n ** 62n);

@@ -1,4 +1,4 @@
-"""The programs of docs/any-language.md, with the addresses of the servers here."""
+"""The programs from docs/any-language.md, with the addresses of the servers here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Unreachable(Exception):
-    """There is no way to the language's packages."""
+    """A language's package registry cannot be reached."""
 
 
 def run(*command: str | Path, cwd: Path) -> str:
@@ -98,7 +98,7 @@ def main() -> None:
             passed += 1
         except Unreachable as where:
             print(f"skipped: {language}: {where} cannot be reached")
-        except Exception as error:  # each language by itself
+        except Exception as error:  # do not let one language stop the others
             failed += 1
             print(f"FAILED: {language}: {error}")
     print(f"{passed} passed, {failed} failed")

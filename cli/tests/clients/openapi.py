@@ -1,4 +1,4 @@
-"""A minute of schemathesis: the server answers as its description says, whatever is asked."""
+"""A minute of schemathesis: the server answers every request as its description says."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def main() -> None:
     address = f"http://{os.environ['OPEN_HTTP']}"
     with urllib.request.urlopen(f"{address}/openapi.json", timeout=60) as answer:
         description = json.load(answer)
-    # The existing names: otherwise nearly every request would be for an unknown generator.
+    # The existing names: otherwise, nearly every request would be for an unknown generator.
     names = {"enum": ["snowflake", "orders", "large", "inbox", "uuid", "wide"]}
     for path, operations in description["paths"].items():
         for operation in operations.values():
@@ -30,11 +30,11 @@ def main() -> None:
                     parameter["schema"]["maximum"] = 10_000
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "openapi.json").write_text(json.dumps(description), encoding="utf-8")
-        # Sequences stand by while another server has them.
+        # The server stands by while another one has the sequences.
         Path(folder, "schemathesis.toml").write_text(
             'checks.not_a_server_error.expected-statuses = ["2xx", "4xx", 503]\n', encoding="utf-8"
         )
-        # A valid text of an ID or of a layout is more than a description can say.
+        # A description cannot express which strings are valid IDs or layouts.
         st = [Path(sysconfig.get_path("scripts"), "st"), "run", "openapi.json", "--url", address]
         st += ["--max-time", str(SECONDS), "--exclude-checks", "positive_data_acceptance"]
         run = subprocess.run(st, cwd=folder, capture_output=True, text=True, check=False)

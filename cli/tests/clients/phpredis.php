@@ -27,7 +27,7 @@ function that(bool $holds, mixed ...$given): void
     }
 }
 
-/** Replies that are errors are false, and the client has their text. */
+/** An error reply is returned as false, and the client keeps its message. */
 function refused(Redis $client, mixed $reply, string $part): void
 {
     $error = (string) $client->getLastError();
@@ -73,7 +73,7 @@ foreach (['open' => '', 'closed' => $secret] as $name => $password) {
     check("$name: numbers", function () use ($client): void {
         $ids = [$client->incr('snowflake'), $client->incr('snowflake')];
         that(areRising([2 ** 53, ...$ids]), $ids);
-        // A number that is rounded to a double has no successor.
+        // If numbers were rounded to doubles, consecutive ones would not differ by 1.
         $large = $client->incr('large');
         that(is_int($large) && $large > 2 ** 62 && $client->incr('large') === $large + 1, $large);
         $last = $client->incrBy('orders', 10);

@@ -48,7 +48,7 @@ def raises(kind: type[Exception], part: str, call: Callable[[], object]) -> None
 def numbers(client: redis.Redis) -> None:
     first, second = client.incr("snowflake"), client.incr("snowflake")
     assert 2**53 < first < second < 2**63
-    # A number that is rounded to a double has no successor.
+    # If numbers were rounded to doubles, consecutive ones would not differ by 1.
     assert client.incr("large") + 1 == client.incr("large") > 2**62
     last = client.incrby("orders", 10)
     assert client.incr("orders") > last >= 10
@@ -149,7 +149,7 @@ async def asynchronous(options: dict[str, object]) -> None:
 
 
 def tokens(options: dict[str, object]) -> None:
-    # By default it tries a wrong token ten times.
+    # By default, the client tries a wrong token ten times.
     options = {**options, "retry": Retry(NoBackoff(), 0)}
     for wrong in ("wrong", SECRET + "x", SECRET[:-1]):
         client = redis.Redis(**{**options, "password": wrong})

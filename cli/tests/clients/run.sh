@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Starts two servers, one of them with a token, and uses them from real clients. Each program beside this file ends with
-# "N passed, N failed". With names, such as redis_py, it runs only these.
+# Starts two servers, one of them with a token, and uses them from real clients. The last line of each program beside
+# this file is "N passed, N failed". If names are given, such as redis_py, runs only those clients.
 set -uo pipefail
 cd "$(dirname "$0")" || exit 1
 root=$(cd ../../.. && pwd)
@@ -25,7 +25,7 @@ trap end EXIT
 prepare() { "$@" >"$work/out" 2>&1 || { cat "$work/out"; echo "FAILED: $*"; exit 1; }; }
 prepare env POLYFLAKE_INSPECTOR="$CARGO_TARGET_DIR/inspector/site" cargo build -q --locked \
   --manifest-path "$root/Cargo.toml" -p polyflake-cli
-# Another build may replace it.
+# Another build may replace the program.
 polyflake=$work/polyflake
 cp "$CARGO_TARGET_DIR/debug/polyflake" "$polyflake"
 prepare python3 -m venv "$made/python"
@@ -34,7 +34,7 @@ prepare "$made/python/bin/pip" install -q --disable-pip-version-check --upgrade 
   -r requirements-hiredis.txt
 prepare npm ci --silent --no-audit --no-fund
 
-# server NAME ARGUMENTS...: starts one, and sets NAME to its address for clients of Redis, and NAME_HTTP.
+# server NAME ARGUMENTS...: starts a server. Sets NAME to its address for Redis clients, and NAME_HTTP for HTTP.
 server() {
   local name=$1 log=$work/$1.log
   shift
@@ -56,7 +56,7 @@ resp = "127.0.0.1:0"
 [generators.orders]
 kind = "counter"
 
-# Beyond what a double holds.
+# Its numbers are too large for a double to hold exactly.
 [generators.large]
 kind = "counter"
 start = 4611686018427387905
@@ -102,7 +102,7 @@ wanted=("$@")
 python=$made/python/bin/python
 node=(node --test --test-reporter="$root/bindings-node/tests/reporter.js")
 
-# With its own parser, and with the faster one that it uses where it is installed.
+# With its own parser, and with the faster one that it uses if installed.
 clients redis_py "$python" redis_py.py
 clients redis_py_hiredis env PYTHONPATH="$made/hiredis" "$python" redis_py.py
 clients ioredis "${node[@]}" ioredis.mjs

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# redis-cli, curl, and what users of Leaf ask with curl.
+# redis-cli, curl, and the requests that users of Leaf send with curl.
 set -uo pipefail
 passed=0 failed=0
 
-# says PATTERN COMMAND...: all that it prints is like this, as a regular expression.
+# says PATTERN COMMAND...: the whole output matches this regular expression.
 says() {
   local pattern=$1 said
   shift
@@ -42,11 +42,11 @@ says "AUTH failed: WRONGPASS .*NOAUTH Authentication required\." cli -a wrong --
 says "NOAUTH Authentication required\." cli incr orders
 says "HELLO 3 failed: NOAUTH .*NOAUTH Authentication required\." cli -3 incr orders
 says "$number" cli -3 --user anybody --pass "$SECRET" --no-auth-warning incr orders
-# Line by line, as in a terminal, and all at once.
+# Commands line by line, as in a terminal, and all at once.
 lines() { printf 'incr orders\nincr other\nhello 3\nping\n' | with; }
 says "$number${line}ERR unknown_generator.*proto.*PONG" lines
-# At a terminal it asks for the commands first (COMMAND DOCS), and throws away what was typed before a prompt: so all is typed
-# until it was heard.
+# At a terminal, redis-cli first asks for the commands (COMMAND DOCS), and discards anything typed
+# before the prompt, so everything is typed repeatedly until it has taken effect.
 typed() {
   local log
   log=$(mktemp)
@@ -80,10 +80,10 @@ for of in OPEN CLOSED; do
     says "\{\"error\":\"invalid_option\",\"message\":\"n is $n; it takes .*400" ask -w '%{http_code}' "$url/v1/ids/orders?n=$n"
   done
   says "\{\"error\":\"unknown_generator\",.*404" ask -w '%{http_code}' "$url/v1/ids/other"
-  # As users of Leaf ask: the number alone, without a line's end.
+  # As users of Leaf request it: the number alone, without a line break.
   says "$id 200" ask -w ' %{http_code}' "$url/api/snowflake/get/leaf-test"
   says "$number 200" ask -w ' %{http_code}' "$url/api/segment/get/orders"
-  # One connection for all.
+  # One connection for all requests.
   says "10" ask -o /dev/null -w '%{num_connects}' "$url/v1/ids/orders" -o /dev/null "$url/v1/ids/orders"
   says "ready" ask "$url/readyz"
 done

@@ -6,28 +6,28 @@ use super::step::Step;
 use crate::store::{CounterName, LAST_NUMBER, Place, Schema};
 use crate::url::Address;
 
-/// The largest step. A segment with this many numbers outlasts any outage, but a process that dies loses all
-/// of them.
+/// The largest step. A segment of this size outlasts any outage, but a process that crashes loses all of its
+/// numbers.
 const MAX_STEP: u64 = 1_000_000_000;
 const MAX_WAIT_MS: u32 = 10_000;
 
-/// The options of a [`Counter`](crate::Counter).
+/// Options for a [`Counter`](crate::Counter).
 ///
 /// | option | default | meaning |
 /// |---|---|---|
-/// | `store` | none: it must be given | the address of a store; several stores divide the numbers |
+/// | `store` | none (required) | the address of a store; several stores divide the numbers |
 /// | `start` | 1 | the first number, if the store has no such counter yet: 1 to 2^63-1 |
-/// | `step` | `auto` | how many numbers a segment has: 1 to 1,000,000,000 |
-/// | `max_wait_ms` | 10000 | the longest time that a call waits for the store: 0 to 4294967295 |
+/// | `step` | `auto` | how many numbers are in a segment: 1 to 1,000,000,000 |
+/// | `max_wait_ms` | 10000 | the maximum time a call waits for the store: 0 to 4294967295 |
 ///
 /// With `auto`, the first segment has 100 numbers. Each later segment is sized to last ten minutes at the
-/// present rate, but has at most twice as many numbers as the segment before, and at most 1,000,000. With a
-/// step of 1, each call gets its number from the store, and numbers increase across all processes.
+/// current rate, but has at most twice as many numbers as the one before it, and at most 1,000,000. With a
+/// step of 1, each call fetches its number from the store, and numbers increase across all processes.
 ///
 /// Several stores divide the numbers between them: with two stores, one returns the odd numbers and the other
-/// the even numbers. Calls use each store in turn, and use the other stores while one is down, so numbers are
-/// unique, but not ordered. Every process must name the stores in the same order. A new counter issues its
-/// first number once all of its stores have answered.
+/// the even numbers. Calls use the stores in turn, skipping any that are down, so numbers are unique but not
+/// ordered. Every process must name the stores in the same order. A new counter issues its first number once
+/// all of its stores have answered.
 ///
 /// ```no_run
 /// use polyflake_coordination::CounterOptions;
@@ -52,7 +52,7 @@ pub struct CounterOptions {
 }
 
 impl CounterOptions {
-    /// Creates the options for a counter with this name, which has 1 to 100 characters and no control
+    /// Creates the options for a counter with this name: 1 to 100 characters, none of them control
     /// characters.
     pub fn new(name: &str) -> Self {
         let mut options = Self {
@@ -97,13 +97,13 @@ impl CounterOptions {
         self
     }
 
-    /// Sizes each segment to last ten minutes at the present rate.
+    /// Sizes each segment to last ten minutes at the current rate.
     pub fn auto_step(mut self) -> Self {
         self.step = Some(Step::AUTO);
         self
     }
 
-    /// Sets the longest time that a call waits for the store.
+    /// Sets the maximum time a call waits for the store.
     pub fn max_wait_ms(mut self, ms: impl Into<Number>) -> Self {
         match ms.into().in_range("max_wait_ms", 0, u32::MAX.into()) {
             Ok(ms) => self.max_wait_ms = u32::try_from(ms).unwrap_or(u32::MAX),
@@ -112,7 +112,7 @@ impl CounterOptions {
         self
     }
 
-    /// Sets an option by name, for languages that pass options as text.
+    /// Sets an option by name, for languages that pass options as strings.
     pub fn set(self, name: &str, value: &str) -> Self {
         self.set_one(name, value, "max_wait_ms")
     }

@@ -1,15 +1,16 @@
 //! The counter protocol, shared by all stores. It decides which requests to send to a store, and interprets
 //! the answers. It does no I/O.
 //!
-//! A counter has one record in each of its stores, called [`NAME`]. The record's number is the highest that a
-//! process has reserved. To reserve numbers, a process adds to the record's number, and gets the numbers in
-//! between. If there are several stores, each has a place, and returns only the numbers at that place. In
-//! that case, a record's number is a multiple of the number of stores, and no number above it was issued.
+//! A counter has one record in each of its stores, called [`NAME`]. The record's number is the highest that
+//! any process has reserved. To reserve numbers, a process adds to the record's number, and is given the
+//! numbers in between. If there are several stores, each has a place, and returns only the numbers that
+//! belong to that place. In that case, a record's number is a multiple of the number of stores, and no number
+//! above it has been issued.
 //!
 //! - [`Procedure`] opens, raises and removes a counter on all of its stores.
 //! - [`Source`] handles one of these stores: it reserves numbers, checks for losses every [`LOOK_EVERY_MS`],
 //!   and gives numbers back.
-//! - [`Text`] has the other parts of the record.
+//! - [`Text`] holds the other parts of the record.
 //!
 //! Each `add` and each `write` that reserves numbers is sent once. If the reply is lost and a later answer
 //! shows the request's version, the process writes the record again, unchanged, so that the replicas can
@@ -45,14 +46,14 @@ pub(crate) use text::TurnOver;
 pub(crate) const NAME: &str = "last";
 /// The interval at which the keeper checks the record.
 pub(crate) const LOOK_EVERY_MS: u64 = 3_000;
-/// The longest time for a check, including the raise.
+/// The maximum time for a check, including the raise.
 pub(crate) const LOOK_TAKES_MS: u64 = 2_000;
-/// The time between a failed check and the next.
+/// The pause between a failed check and the next one.
 pub(crate) const LOOK_AGAIN_MS: u64 = 1_000;
-/// The time that a process must wait, after it finds a loss, before it turns the record over. In this time,
-/// the other processes check twice and raise the record.
+/// How long a process that detects a loss must wait before it rolls the record over to the new incarnation.
+/// During that time, the other processes check the record twice and raise it.
 pub(crate) const TURN_OVER_AFTER_MS: u64 = LOOK_EVERY_MS + LOOK_TAKES_MS + LOOK_AGAIN_MS + LOOK_TAKES_MS;
-/// The largest count in a reserve, if the outcome of the reserve before is unknown.
+/// The maximum count in a reservation if the outcome of the previous one is unknown.
 pub(crate) const AFTER_UNKNOWN: u64 = 100;
 /// The number of requests after which an attempt gives up.
 const MAX_REQUESTS: u32 = 12;
@@ -74,39 +75,39 @@ pub(crate) enum Request {
 /// A store's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Received {
-    /// Whether the request was a write or an add and took effect.
+    /// Whether the request was a write or an add that took effect.
     pub(crate) is_done: bool,
     /// The record after the request.
     pub(crate) record: Option<Record>,
     pub(crate) incarnation: String,
-    /// The time when the answer was received, by a monotonic clock in this process.
+    /// When the answer was received, by a monotonic clock in this process.
     pub(crate) elapsed_ms: u64,
 }
 
-/// The reason why a store returns no numbers.
+/// Why a store returns no numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Somebody removed the counter.
+    /// The counter was removed.
     Removed,
     /// The store's place in the list is `wanted`, but its record has `found`.
     OtherPlace { at: usize, found: Place, wanted: Place },
     /// The stores have records of different counters.
     OtherId { at: usize, found: String, wanted: String },
-    /// The counter is incomplete, and this store has lost its record, but may have returned numbers before.
-    /// An operator must raise or remove the counter.
+    /// The counter is incomplete, and this store has lost its record, but may have returned numbers before
+    /// that. An operator must raise or remove the counter.
     LostRecord { at: usize },
     /// These stores could not be reached, and the procedure needs their answers.
     Unreachable { at: Vec<usize> },
     /// The counter does not exist, so it cannot be raised or removed.
     NotThere,
-    /// The store lost writes. This process may turn the record over after `in_ms` milliseconds.
+    /// The store lost writes. This process may roll the record over after `in_ms` milliseconds.
     Lost { in_ms: u64 },
-    /// The store lost writes, and the address does not allow numbers to continue automatically. An operator
+    /// The store lost writes, and the address does not let the counter continue automatically. An operator
     /// must raise the counter.
     RefusedAfterLoss,
     /// Too few numbers are left before the counter's end.
     End,
-    /// Other processes changed the record at each attempt.
+    /// Other processes changed the record during every attempt.
     Contended,
     /// The record cannot be read, or has a format that this program does not know.
     Unreadable { why: String },
@@ -173,7 +174,7 @@ impl Received {
 pub(crate) const fn last_of(record: &Record, text: &Text) -> u64 {
     let Place { index, count } = text.place();
     match record.number.checked_sub(count) {
-        // This is the highest number at this place that is not above the record's number.
+        // This is the highest of this place's numbers that does not exceed the record's number.
         Some(before) if index > 0 => before + index,
         _ => record.number,
     }
@@ -196,22 +197,22 @@ fn new_id(random: Random<'_>) -> String {
     format!("{:016x}", random())
 }
 
-/// Returns the highest number that can be in a record at this place.
+/// Returns the highest number that the record for this place can hold.
 const fn limit(place: Place) -> u64 {
     Record::LAST_NUMBER - Record::LAST_NUMBER % place.count
 }
 
-/// Rounds `number` up to a number that can be in a record at this place. Returns `None` if that would be too
+/// Rounds `number` up to one that the record for this place can hold. Returns `None` if that would be too
 /// high.
 fn rounded_up(number: u64, place: Place) -> Option<u64> {
     number.checked_next_multiple_of(place.count).filter(|&it| it <= limit(place))
 }
 
-/// A rule that the tests remove. Without the rule, some history must break a promise.
+/// A rule that the tests can turn off. Without the rule, some history must break a promise.
 #[cfg(test)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Rule {
-    /// A request that took effect counts only if its answer has the incarnation in the record.
+    /// A request that took effect counts only if its answer carries the record's incarnation.
     CountsUnderItsIncarnation,
     WaitsToTurnOver,
     RaisesAtOnce,
@@ -224,13 +225,13 @@ pub(crate) enum Rule {
     AbsentIsLost,
     /// A record is marked as complete only if it existed when the first record was marked.
     MarksWhatStood,
-    /// If another record is found complete, a missing record is read again.
+    /// If another record is found to be complete, a missing record is read again.
     ReadsAbsentAgain,
     /// If a request's reply was lost, the request is recognised by its version.
     FindsItsVersion,
-    /// An add is sent once.
+    /// An add is sent only once.
     SendsOnce,
-    /// Recovered numbers are skipped if there are too few for the present call.
+    /// Recovered numbers are skipped if there are too few for the current call.
     PassesOverTooFew,
     GivesBackOnVersion,
 }

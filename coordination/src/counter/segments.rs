@@ -1,22 +1,22 @@
 //! The numbers that a process has fetched, segment by segment. Calls take numbers without a lock.
 //!
-//! The cursor holds the present segment's serial number, and the count of numbers taken from that segment. A
+//! The cursor holds the current segment's serial number, and the count of numbers taken from that segment. A
 //! call reads the segment's values before it moves the cursor. If the cursor is still in that segment at the
 //! time of the move, the values belong to the segment, since a segment's place is overwritten only after the
 //! cursor has left the segment.
 //!
 //! A call that takes several numbers moves the cursor by compare-and-swap, which fails if another call has
 //! moved it. A call that takes one number adds to the cursor without reading it first, so the cache line
-//! moves between threads once per number, and no thread has to retry. The call finds the present segment in
+//! moves between threads once per number, and no thread has to retry. The call finds the current segment in
 //! [`known`](Segments::known). The cursor's old value determines the result of the claim:
 //!
 //! - A number in that segment.
 //! - Nothing, because the segment has no more numbers. The call then marks the segment as used up in `known`,
-//!   or moves to the next segment, before it adds again. So each thread adds at most one too many per
+//!   or moves to the next segment, before it adds again. So each thread overshoots by at most one per
 //!   segment, and there is room for that: see [`NONE_LEFT`].
 //! - A number in a later segment. The call reads that segment's values, and then checks whether the cursor is
 //!   still in that segment. If it is not, another segment may have overwritten the values, and the call gives
-//!   the number up.
+//!   up the number.
 
 #[cfg(not(loom))]
 use core::{
@@ -47,14 +47,14 @@ const USED_UP: u64 = 1;
 pub(crate) struct Segments {
     cursor: Aligned<AtomicU64>,
     /// The cursor's value at the start of its segment, plus [`USED_UP`] if that segment has no numbers left.
-    /// This value may lag behind the cursor: a call that notices this updates it. Calls read this value far
+    /// This value may lag behind the cursor; a call that notices this updates it. Calls read this value far
     /// more often than they change it.
     known: AtomicU64,
     /// The serial number of the last installed segment.
     newest: AtomicU64,
     /// See [`given_up`](Self::given_up).
     given_up: AtomicU64,
-    /// The places for the present segment and the next.
+    /// The places for the current segment and the next one.
     places: [Place; 2],
 }
 
@@ -69,7 +69,7 @@ struct Place {
     stride: AtomicU64,
     /// The segment's size, which is below [`NONE_LEFT`].
     count: AtomicU64,
-    /// The next segment is requested when this many numbers are taken.
+    /// How many numbers must be taken before the next segment is requested.
     ask_at: AtomicU64,
 }
 
@@ -124,16 +124,16 @@ impl Run {
     }
 }
 
-/// The fetched numbers at the time of [`Segments::end`].
+/// The fetched numbers, as returned by [`Segments::end`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rest {
     /// The last installed segment, or an empty run if there was none.
     pub(crate) newest: Run,
-    /// The count of numbers taken from that segment.
+    /// How many numbers were taken from that segment.
     pub(crate) taken: u64,
-    /// The count of numbers left in that segment and in the segment before.
+    /// How many numbers are left in that segment and the one before it.
     pub(crate) left: u64,
-    /// The segment before, and the count of numbers left in it, if that was still the present segment.
+    /// The segment before it, and how many numbers are left there, if that was still the current segment.
     pub(crate) before: Option<(Run, u64)>,
 }
 
@@ -149,7 +149,7 @@ impl Segments {
     }
 
     /// Takes one number, and calls `ask` if it is time to request the next segment. Returns `None` if no
-    /// fetched number is left.
+    /// fetched numbers are left.
     #[inline]
     pub(crate) fn take_one(&self, ask: impl Fn()) -> Option<u64> {
         let known = self.known.load(Ordering::Acquire);
@@ -197,7 +197,7 @@ impl Segments {
                 }
                 Some(Claimed::Lost) => {
                     self.given_up.fetch_add(1, Ordering::Relaxed);
-                    // The lost number may have been the one at which to request the next segment.
+                    // The lost number may have been the one that triggers the request for the next segment.
                     ask();
                 }
                 Some(Claimed::Nothing) | None => {}
@@ -233,8 +233,8 @@ impl Segments {
         }
     }
 
-    /// Moves the cursor to the next segment if the present segment is used up. Sets [`known`](Self::known) to
-    /// the cursor's segment, and returns it. Returns `None` if no fetched number is left.
+    /// Moves the cursor to the next segment if the current segment is used up. Sets [`known`](Self::known) to
+    /// the cursor's segment, and returns it. Returns `None` if no fetched numbers are left.
     fn find_next(&self) -> Option<u64> {
         loop {
             let cursor = self.cursor.0.load(Ordering::Acquire);
@@ -265,8 +265,8 @@ impl Segments {
         }
     }
 
-    /// Takes `wanted` consecutive numbers, or all that are left in the present segment if it has fewer. Also
-    /// returns true if it is time to request the next segment. Returns `None` if no fetched number is left.
+    /// Takes `wanted` consecutive numbers, or all that are left in the current segment if it has fewer. Also
+    /// returns true if it is time to request the next segment. Returns `None` if no fetched numbers are left.
     #[inline]
     pub(crate) fn take(&self, wanted: u64) -> Option<(Run, bool)> {
         loop {
@@ -294,9 +294,9 @@ impl Segments {
         }
     }
 
-    /// Takes a run of exactly `wanted` numbers from the present segment, or from the next if the present
-    /// segment has too few. In the second case, the rest of the present segment is skipped. Also returns the
-    /// count of skipped numbers. Returns `None` if neither segment has enough numbers.
+    /// Takes a run of exactly `wanted` numbers from the current segment, or from the next if the current
+    /// segment has too few. In the second case, the rest of the current segment is skipped. Also returns how
+    /// many numbers were skipped. Returns `None` if neither segment has enough numbers.
     pub(crate) fn take_run(&self, wanted: u64) -> Option<(Run, u64)> {
         let mut cursor = self.cursor.0.load(Ordering::Acquire);
         loop {
@@ -330,13 +330,13 @@ impl Segments {
             && taken >= self.place(serial).ask_at.load(Ordering::Relaxed)
     }
 
-    /// Returns the count of claims that threads gave up because other threads used up the segment in the
-    /// meantime. No more numbers than that were lost.
+    /// Returns the number of claims that threads gave up because other threads had used up the segment first.
+    /// At most that many numbers were lost.
     pub(crate) fn given_up(&self) -> u64 {
         self.given_up.load(Ordering::Relaxed)
     }
 
-    /// Returns the count of fetched numbers that have not been taken.
+    /// Returns how many fetched numbers have not been taken.
     pub(crate) fn left(&self) -> u64 {
         let (serial, taken) = split(self.cursor.0.load(Ordering::Acquire));
         let count = |serial| self.place(serial).count.load(Ordering::Relaxed);
@@ -344,7 +344,7 @@ impl Segments {
         count(serial).saturating_sub(taken) + next
     }
 
-    /// Installs a segment after the present one. There must be [room](Self::wants_more) for the segment. If
+    /// Installs a segment after the current one. There must be [room](Self::wants_more) for the segment. If
     /// it has more numbers than the cursor can count, skips the rest. Rows in other systems' tables may have
     /// such large steps.
     pub(crate) fn install(&self, segment: Run) {
@@ -358,8 +358,8 @@ impl Segments {
         self.newest.store(serial, Ordering::Release);
     }
 
-    /// Removes all fetched numbers and returns them. Until the next segment is installed, no call gets a
-    /// number.
+    /// Removes all fetched numbers and returns them. Until the next segment is installed, calls receive no
+    /// numbers.
     pub(crate) fn end(&self) -> Rest {
         let newest = self.newest.load(Ordering::Relaxed);
         let ended = join(newest, NONE_LEFT);
@@ -425,7 +425,7 @@ mod tests {
         Run { first, stride, count }
     }
 
-    /// Returns segments with `segment` as the only installed one.
+    /// Returns `Segments` with only `segment` installed.
     fn with(segment: Run) -> Segments {
         after(0, segment)
     }
@@ -466,7 +466,7 @@ mod tests {
         assert_eq!(taken(&segments, 1), Some(run(5, 1, 1)));
         segments.install(run(100, 7, 2));
         assert_eq!(segments.left(), 4);
-        // The call gets only the rest of the present segment.
+        // The call receives only the rest of the current segment.
         assert_eq!(taken(&segments, 9), Some(run(6, 1, 2)));
         assert_eq!((segments.left(), segments.wants_more()), (2, false));
         assert_eq!(taken(&segments, 1), Some(run(100, 7, 1)));
@@ -524,13 +524,13 @@ mod tests {
         assert_eq!(((0..100).find_map(|_| one(&segments)), claims()), (None, NONE_LEFT));
         segments.install(run(21, 1, 2));
         segments.end();
-        // If `known` lags behind, one call still claims.
+        // If `known` lags behind, one call still makes a claim.
         segments.known.store(join(3, 0), Ordering::Relaxed);
         assert_eq!(((0..100).find_map(|_| one(&segments)), claims()), (None, NONE_LEFT + 1));
         assert_eq!(segments.end().left, 0);
     }
 
-    /// A thread may be held up both before and after it claims.
+    /// A thread may be delayed both before and after its claim.
     #[test]
     fn a_claim_may_be_of_a_later_segment() {
         let segments = with(run(1, 1, 2));
@@ -568,7 +568,7 @@ mod tests {
         assert!(!asks(1) && segments.wants_more());
         segments.install(run(41, 1, 40));
         assert!(!segments.wants_more());
-        // One call takes all numbers, even of a segment that is too small to have a tenth.
+        // A call that takes a whole segment asks for the next, even if the segment has only one number.
         assert_eq!(with(run(1, 1, 40)).take(40), Some((run(1, 1, 40), true)));
         assert_eq!(with(run(1, 1, 1)).take(1), Some((run(1, 1, 1), true)));
         // Numbers are taken one by one.
@@ -590,7 +590,7 @@ mod tests {
         segments.install(run(101, 2, 10));
         assert_eq!(segments.take_run(11), None);
         assert_eq!(segments.take_run(4), Some((run(3, 2, 4), 0)));
-        // The present segment has too few numbers, so the call skips them.
+        // The current segment has too few numbers, so the call skips them.
         assert_eq!(segments.take_run(6), Some((run(101, 2, 6), 5)));
         assert_eq!(segments.take_run(4), Some((run(113, 2, 4), 0)));
         assert_eq!((segments.take_run(1), segments.left()), (None, 0));
@@ -623,7 +623,7 @@ mod tests {
         let segments = with(run(1, 1, 10));
         assert_eq!(segments.end(), Rest { newest: run(1, 1, 10), taken: 0, left: 10, before: None });
         segments.install(run(21, 1, 10));
-        // The segment before has no numbers left.
+        // The previous segment has no numbers left.
         let before = Some((run(1, 1, 10), 0));
         assert_eq!(segments.end(), Rest { newest: run(21, 1, 10), taken: 0, left: 10, before });
     }
@@ -640,7 +640,7 @@ mod tests {
             if at % 2 == 0 {
                 assert_eq!(taken(&segments, 9), Some(Run { first: 2 + 2 * at, ..next(1) }));
             } else {
-                // The present segment has too few numbers, so the call skips them.
+                // The current segment has too few numbers, so the call skips them.
                 assert_eq!(segments.take_run(2), Some((run(3 + 2 * at, 1, 2), 1)));
                 assert_eq!(segments.end().left, 0);
                 segments.install(run(3 + 2 * at, 1, 2));

@@ -22,17 +22,17 @@ pub(crate) struct Shared {
     /// The stores, the namespace and the name, in one string.
     pub(crate) key: String,
     pub(crate) start: u64,
-    /// The size of the segments, or `None` for a step of 1: the store is then asked for each number.
+    /// The size of the segments, or `None` for a step of 1, in which case the store is asked for each number.
     pub(crate) step: Option<Step>,
     pub(super) process: ThisProcess,
     /// The counter's stores, in the order of their places.
     pub(crate) sources: Box<[Source]>,
-    /// The number of turns that the stores have taken, if there are several stores.
+    /// Counts the turns taken by the stores, if there are several.
     turn: AtomicUsize,
     pub(crate) users: Users,
     state: Watched<State>,
     pub(crate) counts: Counts,
-    /// Whether a raise or a removal may have written something, but its call did not get the result.
+    /// Whether a raise or a removal may have written something without its call receiving the result.
     pub(crate) is_unsure: AtomicBool,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Source {
 struct State {
     sources: Box<[SourceState]>,
     requests: VecDeque<Request>,
-    /// The number of requests that calls have made.
+    /// The number of requests made by calls.
     asked: usize,
     /// Whether a call in this process removed the counter.
     is_removed: bool,
@@ -59,17 +59,17 @@ struct State {
 
 #[derive(Debug, Default)]
 struct SourceState {
-    /// The reason why the store's last request failed, if it did.
+    /// Why the last request to the store failed, if it did.
     trouble: Option<Trouble>,
-    /// Whether the store's row was checked, and belongs to this counter.
+    /// Whether the store's row has been checked and belongs to this counter.
     is_seen: bool,
-    /// Whether the store has returned numbers, or was found ready to.
+    /// Whether the store has returned numbers, or is known to be ready to do so.
     is_open: bool,
     /// Whether the store's task has ended.
     is_over: bool,
 }
 
-/// A call's request that the store must answer.
+/// A call's request, which a store must answer.
 #[derive(Debug)]
 pub(crate) struct Request {
     /// The store that must answer, or `None` for any store.
@@ -81,7 +81,7 @@ pub(crate) struct Request {
 /// See [`Request`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum What {
-    /// Consecutive numbers.
+    /// A run of consecutive numbers, of the given length.
     Run(u64),
     Peek,
     Raise(u64),
@@ -97,7 +97,7 @@ pub(crate) enum Answer {
     Done(bool),
 }
 
-/// The counts for [`CounterStats`](super::CounterStats).
+/// The counts reported in [`CounterStats`](super::CounterStats).
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) segments: AtomicU64,
@@ -249,8 +249,8 @@ impl Shared {
         state.requests.remove(position)
     }
 
-    /// For a store's task: takes the next request if it is for at most `most` numbers. Also returns how many
-    /// it is for.
+    /// For a store's task: takes the next request if it asks for at most `most` numbers. Also returns how
+    /// many it asks for.
     pub(crate) fn next_run_of(&self, at: usize, most: u64) -> Option<(Request, u64)> {
         let mut state = self.state.get();
         let position = state.next_for(at)?;
@@ -275,7 +275,7 @@ impl Shared {
         self.state.change(|state| state.is_removed |= is_removed);
     }
 
-    /// For a store's task: records that the store's row was checked, and belongs to this counter.
+    /// For a store's task: records that the store's row has been checked and belongs to this counter.
     pub(crate) fn saw(&self, at: usize) {
         self.state.change(|state| {
             if let Some(source) = state.sources.get_mut(at) {
@@ -321,7 +321,7 @@ impl Shared {
         }
     }
 
-    /// Ends the counter with an error, which its calls get. Wakes the calls and the stores' tasks.
+    /// Ends the counter with an error, which its calls return. Wakes the calls and the stores' tasks.
     pub(crate) fn fail(&self, error: Error) {
         self.state.change(|state| {
             state.failed = Some(error);
@@ -343,7 +343,7 @@ impl Shared {
         };
         let state = self.state.get();
         let mut sources = self.sources.iter().zip(&state.sources);
-        // If another process removed the counter, this process still issues the numbers that it has fetched.
+        // If another process removed the counter, this process still issues the numbers it has fetched.
         let is_removed = state.is_removed
             || (self.in_hand() == 0
                 && sources.all(|(source, of)| of.final_trouble().is_some_and(|it| it == error(source))));
@@ -359,14 +359,14 @@ impl Shared {
         self.state.change(|_| {});
     }
 
-    /// Returns a result once a store has returned numbers, or once waiting for numbers is pointless. Until
-    /// then, returns `None`.
+    /// Returns a result once a store has returned numbers, or once waiting for numbers is pointless, and
+    /// `None` before that.
     pub(super) fn opened(&self) -> Option<Result<(), Error>> {
         let state = self.state.get();
         if let Some(error) = state.failed {
             return Some(Err(error));
         }
-        // Fetched numbers are issued, even if the store refuses now.
+        // Fetched numbers are issued even if the store now refuses requests.
         if self.in_hand() > 0 {
             return Some(Ok(()));
         }
@@ -383,8 +383,8 @@ impl Shared {
                 return Some(Err(error));
             }
         }
-        // Skip a store that refuses, like a store that is down. A new counter needs an answer from every
-        // store before any of them is open.
+        // Skip a store that refuses requests, just like one that is down. A new counter needs an answer from
+        // every store before any of them is open.
         let mut open = state.sources.iter().filter(|source| source.final_trouble().is_none());
         if open.any(|source| source.is_open) {
             return Some(Ok(()));
@@ -394,7 +394,7 @@ impl Shared {
     }
 
     /// If no store can return numbers, returns the first store's error. If `is_final`, does so only if
-    /// waiting does not help at any store.
+    /// waiting would not help with any store.
     pub(super) fn trouble(&self, is_final: bool) -> Option<Error> {
         let state = self.state.get();
         if state.failed.is_some() {
@@ -406,7 +406,7 @@ impl Shared {
         (is_so(Some(first)) && troubles.all(is_so)).then_some(first.error)
     }
 
-    /// Returns the reason why a counter on several stores has not issued any numbers yet.
+    /// Returns the reason a counter on several stores has not issued any numbers yet.
     pub(super) fn unseen(&self) -> Option<Error> {
         let state = self.state.get();
         if state.sources.iter().any(|source| source.is_open) {
@@ -460,7 +460,7 @@ impl Shared {
 }
 
 impl SourceState {
-    /// Returns the error if waiting for this store does not help.
+    /// Returns the error if waiting for this store would not help.
     fn final_trouble(&self) -> Option<Error> {
         self.trouble.filter(|trouble| trouble.is_final).map(|trouble| trouble.error)
     }
@@ -482,13 +482,13 @@ impl State {
 }
 
 impl Request {
-    /// Returns true if the call still waits for the answer.
+    /// Returns true if the call is still waiting for the answer.
     pub(crate) fn is_waited_for(&self) -> bool {
         Arc::strong_count(&self.answer) > 1
     }
 }
 
-/// An answer that a call waits for.
+/// An answer that a call is waiting for.
 #[derive(Debug)]
 pub(super) struct Pending(Arc<Mutex<Option<Result<Answer, Trouble>>>>);
 

@@ -6,7 +6,7 @@ use core::time::Duration;
 const FIRST: u64 = 100;
 /// The largest size that `auto` chooses.
 const LARGEST: u64 = 1_000_000;
-/// The time that a segment should last.
+/// How long a segment should last.
 const LASTS: Duration = Duration::from_secs(600);
 
 /// The size of the segments: either fixed, or adjusted to the rate at which numbers are used.

@@ -1,4 +1,4 @@
-//! The keeper's work for one of a counter's stores: it fetches segments before they are needed, and answers
+//! The keeper's work for one of a counter's stores: fetching segments before they are needed, and answering
 //! calls.
 
 mod records;
@@ -26,7 +26,7 @@ use crate::event::{Event, Kind, tell};
 use crate::store::{Reserve, Schema, StoreError};
 use crate::watched::Trouble;
 
-/// The time to wait if nothing is due.
+/// How long to wait when nothing is due.
 const IDLE: Duration = Duration::from_secs(3600);
 
 /// The task for one of a counter's stores.
@@ -37,19 +37,19 @@ pub(super) struct Task {
     store: stores::Connected,
     numbers: Numbers,
     step: Option<Step>,
-    /// The time when the last segment was fetched, the count of numbers used by that time, and the count of
-    /// numbers in all segments.
+    /// The time at which the last segment was fetched, how many numbers had been used by then, and how many
+    /// numbers all segments have held in total.
     since: Instant,
     used_before: u64,
     installed: u64,
-    /// The pace of attempts. It slows down while they fail.
+    /// The pace of attempts, which slows down while attempts fail.
     pace: Pace,
     last_warning: Option<Kind>,
     /// Whether the last check for losses failed.
     is_silent: bool,
 }
 
-/// The records or rows from which numbers come.
+/// The records or rows that numbers come from.
 #[derive(Debug)]
 enum Numbers {
     Records(Box<Records>),
@@ -95,7 +95,7 @@ impl Task {
             return shared.end(self.at);
         }
         // Open the counter even with a step of 1, so that a problem with the store is reported when the
-        // program opens it.
+        // program opens the counter.
         while self.open(source).await.is_err() && !self.is_over() {
             self.pause(source, true).await;
         }
@@ -107,11 +107,11 @@ impl Task {
             let wants_more = self.step.is_some() && source.segments.wants_more();
             let is_look_due = self.next_look().is_some_and(|next| Instant::now() >= next);
             if !self.pace.is_due() && is_look_due {
-                // Other processes depend on this check, so make it even if attempts have failed for a long
-                // time.
+                // Other processes depend on this check, so make it even if attempts have been failing for a
+                // long time.
                 self.look(source).await;
             } else if !self.pace.is_due() {
-                // A call that was refused repeats its request at once, so wait for the pace.
+                // A refused call repeats its request at once, so wait until the pace allows another attempt.
                 self.pause(source, wants_more || shared.has_request(self.at)).await;
             } else if let Some(request) = shared.next_request(self.at) {
                 self.answer(source, request).await;
@@ -127,7 +127,7 @@ impl Task {
         shared.end(self.at);
     }
 
-    /// Returns true if the task must end, because the counter has failed or has no users any more.
+    /// Returns true if the task must end, because the counter has failed or no longer has any users.
     fn is_over(&self) -> bool {
         self.shared.has_failed()
             || (self.shared.users.are_gone() && self.keeper.forget_counter(&self.shared, false))
@@ -143,7 +143,7 @@ impl Task {
 
     /// If numbers come from rows in several stores, waits until all rows have been checked. Until then, the
     /// stores must not return numbers, since a row may belong to another counter. Returns false if the
-    /// counter ends first.
+    /// counter fails or loses its last user first.
     async fn may_begin(&mut self, source: &Source) -> bool {
         while let Numbers::Rows(rows) = &self.numbers {
             if source.place.count == 1 {
@@ -189,8 +189,8 @@ impl Task {
         }
     }
 
-    /// Checks whether the store lost writes. The check may also return numbers that were reserved earlier, in
-    /// a reply that was lost.
+    /// Checks whether the store has lost writes. The check may also yield numbers from an earlier reservation
+    /// whose reply was lost.
     async fn look(&mut self, source: &Source) {
         let Numbers::Records(records) = &mut self.numbers else { return };
         let looked = records.look().await;
@@ -202,9 +202,9 @@ impl Task {
             }
         }
         let was_silent = core::mem::replace(&mut self.is_silent, looked.is_err());
-        // A successful check does not mean that the counter works again. If the counter lost writes, was
-        // removed or has reached its end, it stays stopped. If another transaction has locked the counter's
-        // row, a check does not notice the lock.
+        // A successful check does not mean that the counter is working again. If the counter has lost writes,
+        // was removed or has reached its end, it stays stopped. If another transaction has locked the
+        // counter's row, the check does not notice the lock.
         let is_stopped = self.last_warning == Some(Kind::CounterStopped);
         let gives_nothing = self.last_warning.is_some() && !was_silent && !matches!(looked, Ok(Some(_)));
         if looked.is_err() || !(is_stopped || gives_nothing || self.has_lost()) {
@@ -237,7 +237,7 @@ impl Task {
     }
 
     /// Reserves `count` numbers for this process. If fewer are left before the counter's end, reserves the
-    /// rest, provided that it has at least `least` numbers.
+    /// rest, provided that at least `least` numbers remain.
     async fn reserve(&mut self, source: &Source, count: u64, least: u64) -> Result<Run, Refusal> {
         let run = match &mut self.numbers {
             Numbers::Records(records) => records.reserve(count, least).await?,
@@ -305,8 +305,8 @@ impl Task {
                     Numbers::Records(records) => records.raise(number).await,
                     Numbers::Rows(rows) => rows.raise(source, number).await,
                 };
-                // Drop the numbers even if the raise failed: it may have taken effect although its reply was
-                // lost.
+                // Drop the numbers even if the raise failed: it may have taken effect even though its reply
+                // was lost.
                 self.drop_in_hand(source);
                 raised.map(Answer::Done)
             }
@@ -320,8 +320,8 @@ impl Task {
             }
         };
         if matches!(answer, Ok(Answer::Done(_))) && !request.is_waited_for() {
-            // The call has timed out and does not get this answer. If the program repeats the call, it must
-            // write again.
+            // The call has timed out and will not receive this answer. If the program repeats the call, the
+            // repeated call must write again.
             self.shared.is_unsure.store(true, Ordering::Relaxed);
         }
         // Even if too few numbers are left for a block, there may be enough for the next segment.
@@ -332,8 +332,7 @@ impl Task {
         self.shared.answer([(request, answer)]);
     }
 
-    /// Returns consecutive numbers above all that were issued before. Drops the numbers that were already
-    /// fetched.
+    /// Returns consecutive numbers above all previously issued numbers. Drops the numbers already fetched.
     async fn run_of(&mut self, source: &Source, wanted: u64) -> Result<Run, Refusal> {
         let count = self.step.map_or(wanted, |step| step.present().max(wanted));
         let mut left = self.reserve(source, count, wanted).await?;
@@ -345,7 +344,8 @@ impl Task {
         Ok(run)
     }
 
-    /// Drops the fetched numbers from this store, or from all stores if they hold one Polyflake counter.
+    /// Drops the numbers fetched from this store, or from all of the counter's stores if it is a Polyflake
+    /// counter.
     fn drop_in_hand(&self, source: &Source) {
         match self.numbers {
             Numbers::Records(_) => self.shared.sources.iter().for_each(|it| drop_all(&self.shared, it)),
@@ -353,7 +353,7 @@ impl Task {
         }
     }
 
-    /// Gives the unused numbers of the last segment back to the store.
+    /// Gives the last segment's unused numbers back to the store.
     async fn give_back(&mut self, source: &Source) {
         let rest = source.segments.end();
         match &self.numbers {
@@ -362,7 +362,7 @@ impl Task {
         }
     }
 
-    /// Passes the result of a request to the waiting calls, and logs a change.
+    /// Passes the result of a request to the waiting calls, and logs any change in the counter's state.
     fn gave(&mut self, source: &Source, given: Result<(), Refusal>) -> Result<(), ()> {
         match given {
             Ok(()) => {

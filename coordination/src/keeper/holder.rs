@@ -36,7 +36,7 @@ pub(super) struct Holder {
     pub(super) terms: Terms,
     acquisition: Acquisition,
     pub(super) pace: Pace,
-    /// The end of the fence that last prevented a lease, if any did.
+    /// The time at which the last fence that prevented an acquisition will have passed, if there was one.
     fenced_until: Option<Instant>,
     /// The problem that was last logged.
     told: Option<Kind>,
@@ -141,13 +141,13 @@ impl Holder {
         }
     }
 
-    /// Returns true if a fence ends after the deadline. Waiting is then pointless.
+    /// Returns true if a fence lasts beyond the deadline, which makes waiting pointless.
     pub(super) fn is_fenced_past(&self, deadline: Instant) -> bool {
         self.fenced_until.is_some_and(|until| until > deadline)
     }
 
-    /// Logs why a request was refused, and sets the time for the next request. `node` is the node that is
-    /// still held.
+    /// Logs why a request was refused, and sets the time for the next request. `node` is the node still held,
+    /// if any.
     pub(super) fn refused(&mut self, refusal: &Refusal, node: Option<u64>) {
         if let Refusal::Fenced { in_ms, .. } = refusal {
             self.fenced_until = Some(Instant::now() + Duration::from_millis(*in_ms));
@@ -181,8 +181,8 @@ impl Holder {
         self.told != Some(Kind::StoreUnreachable)
     }
 
-    /// Records that the store answered, whatever the answer was. Logs this if the store did not answer
-    /// before.
+    /// Records that the store answered, whatever the answer was. Logs this if the store had not been
+    /// answering.
     pub(super) fn reached(&mut self) {
         if !self.is_reachable() {
             self.told = None;
@@ -190,7 +190,7 @@ impl Holder {
         }
     }
 
-    /// Logs a problem, unless it has been logged before and still persists.
+    /// Logs a problem, unless it has already been logged and still persists.
     pub(super) fn warn(&mut self, kind: Kind, node: Option<u64>, what: &str) {
         if self.told.replace(kind) != Some(kind) {
             self.tell(kind, node, what);
@@ -206,7 +206,7 @@ impl Holder {
         tell(&Event { kind, node, store: self.name.clone(), message });
     }
 
-    /// Returns the error that a Snowflake's calls get.
+    /// Converts a refusal to the error that a Snowflake's calls return.
     pub(super) fn error_of(&self, refusal: &Refusal) -> Error {
         Error::from_outside(code_of(refusal), &self.text_of(refusal))
     }
@@ -281,8 +281,8 @@ impl Holder {
     }
 }
 
-/// Shortens another process's label to the longest length that an address allows. Apart from that, the label
-/// must not change, since services forward calls to the address it contains.
+/// Shortens another process's label to the maximum length that an address allows. The label must not be
+/// changed in any other way, since services forward calls to the address it contains.
 fn shortened(label: &str) -> String {
     label.chars().take(Address::MAX_LABEL).collect()
 }
@@ -294,7 +294,7 @@ pub(super) const fn code_of(refusal: &Refusal) -> ErrorCode {
     }
 }
 
-/// Returns true if a second request cannot help.
+/// Returns true if retrying is pointless.
 pub(super) const fn is_final(refusal: &Refusal) -> bool {
     matches!(
         refusal,

@@ -15,11 +15,11 @@ use crate::records::Store;
 use crate::store::StoreError;
 use crate::url::Address;
 
-/// The largest number of requests in one attempt. Some stores handle them one after the other, and must still
+/// The maximum number of requests in one attempt. Some stores handle them one after the other, and must still
 /// answer all of them in time.
 const MOST: usize = 32;
 
-/// Clears `is_asking` when the sending task ends, even by a panic, so that the next request starts a new
+/// Clears `is_asking` when the sending task ends, even if it panics, so that the next request starts a new
 /// task.
 struct Asking<'a>(&'a Cell<bool>);
 
@@ -55,12 +55,13 @@ pub(super) async fn ask(
     answer.await.unwrap_or_else(|_| Err(StoreError::Unreachable("the look was given up".into())))
 }
 
-/// Takes the next requests, either only reads or only writes. Drops requests that nobody waits for.
+/// Takes the next batch of requests, either all reads or all writes. Drops requests that nobody is waiting
+/// for.
 fn take(waiting: &mut Vec<Look>) -> Vec<Look> {
     let is_write = |it: &Look| matches!(it.request, Request::Write(_));
     let (writes, reads): (Vec<_>, Vec<_>) =
         waiting.drain(..).filter(|it| !it.tell.is_closed()).partition(is_write);
-    // Writes go first: a raise must not wait for the next checks.
+    // Writes go first, since a raise must not wait for the next checks.
     let (mut some, others) = if writes.is_empty() { (reads, Vec::new()) } else { (writes, reads) };
     waiting.extend(some.drain(some.len().min(MOST)..));
     waiting.extend(others);
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
     use crate::records::{Answer, Facts, Group, Kind, MemoryStore, Named, Outcome, Record, Write};
 
-    /// The number of requests that the store received, and how it responds to the next.
+    /// How many requests the store has received, and how it responds to the next one.
     #[derive(Debug, Default)]
     struct Counts {
         reads: Cell<usize>,
@@ -208,7 +209,7 @@ mod tests {
         };
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         LocalSet::new().block_on(&runtime, async {
-            // The store gets the writes first, although the reads were requested before them.
+            // The store receives the writes first, although the reads were requested before them.
             let reads: Vec<_> = (1..=150).map(|at| ask(read(at))).collect();
             let writes: Vec<_> = (1..=150).map(|at| ask(write(at))).collect();
             for (at, (read, write)) in (1..).zip(reads.into_iter().zip(writes)) {
@@ -217,12 +218,12 @@ mod tests {
                 assert_eq!((write.record.unwrap().number, read.record.unwrap().number), (at, at));
             }
             assert_eq!(asked(), (150_usize.div_ceil(MOST), 150_usize.div_ceil(MOST)));
-            // A request that nobody waits for is not sent.
+            // A request that nobody is waiting for is not sent.
             let gone = ask(read(1));
             let stays = ask(read(2));
             gone.abort();
             assert_eq!(stays.await.unwrap().unwrap().record.unwrap().number, 2);
-            // If the store fails, all calls in the batch fail, and the next requests are sent.
+            // If the store fails, all calls in the batch fail, but later requests are still sent.
             for of in [(|counts| &counts.fails) as fn(&Counts) -> &Cell<bool>, |counts| &counts.panics] {
                 tell(of);
                 let [one, other] = [1, 2].map(|at| ask(read(at)));

@@ -5,19 +5,19 @@ use std::time::Instant;
 
 use crate::local::random;
 
-/// The longest pause after the first failed attempt. The limit doubles with each further failure.
+/// The maximum pause after the first failed attempt. The limit doubles with each subsequent failure.
 const FIRST: Duration = Duration::from_millis(200);
-/// The longest time between renewals. It is short so that a loss is noticed soon.
+/// The maximum time between renewals. It is short so that a loss is noticed quickly.
 const LONGEST_RENEWAL: Duration = Duration::from_secs(10);
-/// The longest pause after a conflict with other processes.
+/// The maximum pause after a conflict with other processes.
 const APART_MS: u64 = 50;
 
-/// The time of the next attempt, and the number of attempts in a row that have failed.
+/// The time of the next attempt, and the number of consecutive failed attempts.
 #[derive(Debug)]
 pub(super) struct Pace {
     next: Instant,
     failures: u32,
-    /// The longest pause: a third of the TTL.
+    /// The maximum pause: a third of the TTL.
     longest: Duration,
 }
 
@@ -39,7 +39,7 @@ impl Pace {
         self.failures > 0
     }
 
-    /// Makes the next attempt due now, whatever the result of the last attempt was.
+    /// Makes the next attempt due now, regardless of the result of the last one.
     pub(super) fn now(&mut self) {
         self.next = Instant::now();
     }
@@ -50,21 +50,21 @@ impl Pace {
         self.now();
     }
 
-    /// Records that a lease was renewed. The next renewal is due after a third of the TTL, or up to a tenth
-    /// of that earlier or later, so that processes that started together do not stay in step.
+    /// Records that a lease was renewed. The next renewal is due after a third of the TTL, give or take up to
+    /// a tenth of that time, so that processes that started together do not stay in step.
     pub(super) fn renewed(&mut self, ttl_ms: u64) {
         self.failures = 0;
         let third = Duration::from_millis(ttl_ms / 3).min(LONGEST_RENEWAL);
         self.next = Instant::now() + third / 10 * 9 + up_to(third / 5);
     }
 
-    /// Records a failure, if it is unknown when an attempt will succeed. The pauses double and are random, so
-    /// that a thousand processes do not all query a store at the moment when it restarts.
+    /// Records a failure caused by a problem of unknown duration. The pauses double and are random, so that a
+    /// thousand processes do not all query a store the moment it restarts.
     pub(super) fn failed(&mut self) {
         self.failed_for(Duration::MAX);
     }
 
-    /// Like [`failed`](Self::failed), but for a problem that will be over within the time `known`.
+    /// Like [`failed`](Self::failed), but for a problem that is known to end within `known`.
     pub(super) fn failed_for(&mut self, known: Duration) {
         let most = FIRST.saturating_mul(1 << self.failures.min(16)).min(self.longest);
         self.failures = self.failures.saturating_add(1);
@@ -72,7 +72,7 @@ impl Pace {
         self.next = Instant::now() + pause.min(known.saturating_add(up_to(Duration::from_millis(APART_MS))));
     }
 
-    /// Records a conflict: another process was faster. The next attempt may succeed at once.
+    /// Records a conflict, in which another process got there first. The next attempt may succeed at once.
     pub(super) fn contended(&mut self) {
         self.failures = self.failures.saturating_add(1);
         self.next = Instant::now() + up_to(Duration::from_millis(APART_MS));
@@ -88,7 +88,7 @@ fn up_to(most: Duration) -> Duration {
 mod tests {
     use super::*;
 
-    /// Returns the longest of many pauses, and their sum.
+    /// Returns the longest of 400 pauses and their total.
     fn pauses(pace: &mut Pace, ask: impl Fn(&mut Pace)) -> (Duration, Duration) {
         let mut pauses = Vec::new();
         for _ in 0..400 {
@@ -113,7 +113,7 @@ mod tests {
         }
         let (longest, all) = pauses(&mut pace, Pace::failed);
         assert!(longest > Duration::from_secs(8), "{longest:?}");
-        // On average, a pause is half as long as the longest.
+        // On average, a pause is half as long as the longest possible pause.
         assert!((Duration::from_secs(1_500)..Duration::from_secs(2_600)).contains(&all), "{all:?}");
         pace.succeeded();
         assert!(pace.is_due() && !pace.has_failed());

@@ -1,4 +1,4 @@
-//! The keeper's work for sequences: it holds their lease, and moves each section's bound before the section
+//! The keeper's work for sequences: holding their lease, and moving each section's bound before the section
 //! reaches it. The lease and the bounds are records in one group.
 
 use core::time::Duration;
@@ -34,7 +34,7 @@ pub(super) struct Task {
     store: stores::Connected,
     holder: Holder,
     held: Option<Held>,
-    /// This process is the only owner until this time, by [`Clocks::elapsed_ms`].
+    /// This process is the only owner until this time, as measured by [`Clocks::elapsed_ms`].
     until_ms: u64,
     /// The bounds under the last lease, and whether that lease is still held.
     bounds: Option<Bounds>,
@@ -45,15 +45,15 @@ pub(super) struct Task {
     is_loaded: bool,
     /// Whether the store has lost bounds. If so, this process writes all bounds again after the next renewal.
     has_lost: bool,
-    /// For each section: the start of the present minute, and how far the bound has moved since.
+    /// For each section: the start of the current minute, and how far the bound has moved since.
     moved: Vec<(Instant, u64)>,
-    /// The pace of requests for bounds.
+    /// Decides when to send the next request for bounds.
     bounds_pace: Pace,
-    /// The last problem logged about bounds, if the store answered.
+    /// The last problem with the bounds that was logged, if the store answered.
     told: Option<Kind>,
 }
 
-/// The reason why the bounds could not be read or moved.
+/// The reason the bounds could not be read or moved.
 #[derive(Debug, PartialEq, Eq)]
 enum Refusal {
     Store(StoreError),
@@ -106,8 +106,8 @@ impl Task {
             if self.is_loaded {
                 break Ok(());
             }
-            // Keep trying, since another process may release its lease within `wait`. Give up if a fence ends
-            // after that.
+            // Keep trying, since another process may release its lease within `wait`. Give up if a fence
+            // lasts longer than that.
             match trouble {
                 Some((trouble, is_hopeless))
                     if is_hopeless
@@ -150,7 +150,7 @@ impl Task {
     }
 
     fn wants_bounds(&self) -> bool {
-        // After a renewal with an unknown outcome, the process does not know the version of the record that
+        // After a renewal whose outcome is unknown, the process does not know the version of the record that
         // guards a move.
         let is_clear = self.held.as_ref().is_some_and(|held| held.version().is_some());
         is_clear && !self.has_lost && (!self.is_loaded || self.shared.wants_more())
@@ -219,7 +219,7 @@ impl Task {
         self.shared.hold_until(0);
     }
 
-    /// Stores the lease. The process is the only owner for a period that began when the store wrote the
+    /// Sets the current lease. The process is the only owner for a period that began when the store wrote the
     /// lease. That happened after `sent_ms`, so counting from `sent_ms` is safe.
     fn hold(&mut self, held: Held, sent_ms: u64) {
         self.own(&held);
@@ -230,7 +230,7 @@ impl Task {
         self.held = Some(held);
     }
 
-    /// From now on, guards the bounds with this lease.
+    /// Uses this lease to guard the bounds from now on.
     fn own(&mut self, held: &Held) {
         let Some(version) = held.version() else { return };
         let under = &held.known.head;
@@ -304,22 +304,22 @@ impl Task {
         result
     }
 
-    /// Logs why a request for the lease was refused, and returns the error for calls.
+    /// Logs why a request for the lease was refused, and returns the error that calls will report.
     fn refused(&mut self, refusal: &lease::Refusal) -> Trouble {
         self.holder.refused(refusal, None);
         let code = match refusal {
             lease::Refusal::Store(_) if self.held.is_some() => ErrorCode::LeaseLost,
             _ => code_of(refusal),
         };
-        // A call does not wait for another process's lease to end, but opening does.
+        // A call does not wait for another process's lease to end, but opening the sequences does.
         let is_final = is_final(refusal) || matches!(refusal, lease::Refusal::NoneFree { .. });
         let trouble = Trouble { error: self.shared.error(code, &self.holder.text_of(refusal)), is_final };
-        // Calls get this error once the lease has expired.
+        // Calls return this error once the lease has expired.
         self.shared.has_no_lease(trouble);
         trouble
     }
 
-    /// Logs why the bounds could not be moved, and returns the error for calls.
+    /// Logs why the bounds could not be moved, and returns the error that calls will report.
     fn lacks_bounds(&mut self, refusal: &Refusal) -> Trouble {
         self.bounds_pace.failed();
         let address = &self.shared.address;
@@ -377,7 +377,7 @@ impl Task {
     }
 
     /// Writes how far each section has counted, and releases the lease. If the store does not receive these
-    /// writes, the next owner skips numbers, and the lease expires.
+    /// writes, the next owner skips numbers, and the lease is left to expire.
     async fn give_back(&mut self) {
         let given = self.shared.end();
         let held = self.held.take();

@@ -16,7 +16,7 @@ use crate::store::StoreError;
 use crate::stores;
 use crate::url::Address;
 
-/// The pause before the second attempt to give something back.
+/// The pause before the second attempt to give back a lease or numbers.
 const SHORTEST: Duration = Duration::from_millis(25);
 
 /// A connection to a store. All leases share one connection, and all counters and sequences share another, so
@@ -44,7 +44,7 @@ impl Connection {
     }
 }
 
-/// The checks of a store's counters that have not been sent yet. See [`looks`](super::looks).
+/// The checks for a store's counters that have not been sent yet. See [`looks`](super::looks).
 #[derive(Debug, Default)]
 pub(super) struct Looks {
     pub(super) waiting: RefCell<Vec<Look>>,
@@ -83,17 +83,17 @@ impl Stores {
     }
 }
 
-/// The reason why an attempt failed.
+/// The reason an attempt failed.
 pub(super) trait AttemptError: From<StoreError> {
-    /// Returns true if the store failed to carry out the request, and may succeed on a new connection.
+    /// Returns true if the store failed to carry out the request, which may succeed on a new connection.
     fn is_the_stores(&self) -> bool;
 
     /// Returns true if the same request may succeed a little later.
     fn is_temporary(&self) -> bool;
 }
 
-/// Makes an attempt. Its time starts once earlier requests are done. If the store fails, the next attempt
-/// opens a new connection.
+/// Makes one attempt. Its time limit starts only once earlier requests have finished. If the store fails, the
+/// next attempt opens a new connection.
 pub(super) async fn limited<T, E: AttemptError>(
     address: &Address,
     store: &Connected,
@@ -102,9 +102,9 @@ pub(super) async fn limited<T, E: AttemptError>(
     limited_to(address.attempt(), address.attempt(), address, store, ask).await
 }
 
-/// Gives something back, and retries for as long as one attempt may take. A dead connection can be recognised
-/// only by its silence, so the first try gets a third of that time. The next try gets a new connection and
-/// the rest of the time, since connecting takes several round trips.
+/// Gives back a lease or numbers, and retries for as long as one attempt may take. A dead connection can be
+/// recognised only by its silence, so the first try is given a third of that time. The next try is given a
+/// new connection and the rest of the time, since connecting takes several round trips.
 pub(super) async fn until_answered<T, E: AttemptError>(
     address: &Address,
     store: &Connected,
@@ -125,9 +125,9 @@ pub(super) async fn until_answered<T, E: AttemptError>(
     }
 }
 
-/// Like [`limited`], but with one limit for the wait for earlier requests and another for the attempt itself.
-/// If both shared one limit, an attempt that got the connection at the last moment would time out in the
-/// middle of its request, and all users of the connection would lose it.
+/// Like [`limited`], but with separate limits on waiting for earlier requests and on the attempt itself. If
+/// both shared one limit, an attempt that got the connection at the last moment would time out in the middle
+/// of its request, and all users of the connection would lose it.
 pub(super) async fn limited_to<T, E: AttemptError>(
     turn: Duration,
     longest: Duration,
@@ -149,7 +149,7 @@ pub(super) async fn limited_to<T, E: AttemptError>(
     result
 }
 
-/// Logs which writes may be lost if a replica takes over. Logs nothing if the store does not show any
+/// Logs which writes may be lost if a replica takes over. Logs nothing if the store does not report any
 /// asynchronous replicas.
 pub(super) async fn tell_of_replicas(address: &Address, store: &Connected, lacks: &str) {
     let count = store.lock().await.facts().asynchronous_replicas.saturating_sub(address.replicas.into());
@@ -170,7 +170,7 @@ impl AttemptError for StoreError {
     }
 }
 
-/// Returns an error's text as users see it. The text already names the store.
+/// Returns an error's message as users see it. The message already names the store.
 pub(super) fn text_of(error: &StoreError) -> String {
     match error {
         StoreError::Unreachable(why) => format!("the store cannot be reached: {why}"),

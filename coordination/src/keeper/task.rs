@@ -15,7 +15,7 @@ use crate::event::Kind;
 use crate::lease::{Held, Refusal, Renewed, Time as _};
 use crate::local::Clocks;
 
-/// The logged reason if a lease is lost because its bound has passed.
+/// The reason logged when a lease is lost because its bound has passed.
 const RAN_OUT: &str = "it ran out before the store renewed it";
 
 /// The task for a lease and its store.
@@ -29,14 +29,14 @@ pub(super) struct Task {
     /// Whether calls fail because the lease is lost. If so, the loss has been counted.
     is_lost: bool,
     had_node: bool,
-    /// The reason why the last attempt failed, if it did.
+    /// The reason the last attempt failed, if it did.
     refusal: Option<Refusal>,
 }
 
 /// A node that this process holds.
 struct Holding {
     held: Held,
-    /// Whether the node's first tick has begun, so that this process issues IDs with the node.
+    /// Whether the node's first tick has begun, so that this process is issuing IDs with the node.
     is_live: bool,
 }
 
@@ -78,7 +78,7 @@ impl Task {
         self.shared.enter(Stage::Over);
     }
 
-    /// Gets the first node within `wait`. Fails at once if a fence ends later than that.
+    /// Acquires the first node within `wait`. Fails at once if a fence lasts longer than that.
     async fn open(&mut self) -> Result<(), Error> {
         let deadline = Instant::now() + Duration::from_millis(self.shared.address.wait_ms);
         loop {
@@ -90,7 +90,7 @@ impl Task {
             if let Some(refusal) = self.refusal.as_ref().filter(|refusal| is_too_late || is_final(refusal)) {
                 return Err(self.holder.error_of(refusal));
             }
-            // Read the time only now, since the attempt may have used it up.
+            // Read the clock only now, since the attempt may have used up the remaining time.
             let now = Instant::now();
             if now >= deadline || self.shared.users.are_gone() {
                 return Err(match &self.refusal {
@@ -102,7 +102,7 @@ impl Task {
         }
     }
 
-    /// Sends a request to the store if it is due, starts to use a new node, and reports a loss.
+    /// Sends a request to the store if one is due, starts using a new node, and reports a lost lease.
     async fn tend(&mut self) {
         if self.holder.pace.is_due() {
             self.ask().await;
@@ -152,7 +152,7 @@ impl Task {
         renewed.map(drop)
     }
 
-    /// Starts to issue IDs with the node, once the node's first tick has begun.
+    /// Starts issuing IDs with the node once its first tick has begun.
     fn begin(&mut self) {
         let Some(holding) = self.held.as_mut().filter(|holding| !holding.is_live) else { return };
         let Held { node, start, reserved_until, .. } = holding.held;
@@ -161,8 +161,8 @@ impl Task {
         }
         self.lease.end();
         if !self.lease.hold(node, start, reserved_until) {
-            // In the meantime, the program built a Snowflake with the same node. Take another node, and let
-            // this lease expire.
+            // The program has since built a Snowflake with the same node, so take another node and let this
+            // lease expire.
             self.held = None;
             self.holder.pace.now();
             return;
@@ -195,7 +195,7 @@ impl Task {
         }
     }
 
-    /// Waits until something is due, or until a call finds no slot.
+    /// Waits until something is due, or until a call finds no free slot.
     async fn pause(&mut self) {
         let pause = self
             .shared
@@ -211,8 +211,8 @@ impl Task {
         }
     }
 
-    /// Returns true if the lease has reached its bound. If not, the call that found no slot only waited for
-    /// the clock.
+    /// Returns true if the lease has reached its bound. If not, the call that found no free slot was only
+    /// waiting for the clock.
     fn is_at_bound(&self) -> bool {
         let space = &self.shared.terms.space;
         let live = self.held.as_ref().filter(|holding| holding.is_live);
@@ -221,7 +221,8 @@ impl Task {
         })
     }
 
-    /// Returns the time until the next request is due, the node can be used, or the bound is reached.
+    /// Returns the time until the next request is due, the node can be used, or the bound is reached,
+    /// whichever comes first.
     fn until_next(&self) -> Duration {
         let next = self.holder.pace.next().saturating_duration_since(Instant::now());
         let space = &self.shared.terms.space;
@@ -253,7 +254,7 @@ impl Task {
     }
 }
 
-/// Returns the time from now until `unix_ms`, by the local clock.
+/// Returns the time from now until `unix_ms`, according to the local clock.
 fn ms_until(unix_ms: u64) -> Duration {
     let now_ms = u64::try_from(Clocks.wall_ms()).unwrap_or(0);
     Duration::from_millis(unix_ms.saturating_sub(now_ms))

@@ -11,21 +11,21 @@ use super::{
 /// The number of nodes that an acquisition reads first. If none of them is free, it reads all nodes.
 const SAMPLE: usize = 16;
 
-/// An acquisition chooses at random among this many never-used nodes, lowest first, so that processes that
-/// start together do not all choose the same node.
+/// The maximum number of never-used nodes, lowest first, from which an acquisition chooses at random, so that
+/// processes starting at the same time do not all choose the same node.
 const NEVER_USED: usize = 64;
 
-/// An acquisition in progress. It may take several attempts, since it repeats a write with an unknown outcome
-/// until the outcome is known.
+/// An acquisition in progress. It may take several attempts, since a write whose outcome is unknown is
+/// repeated until the outcome is known.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Acquisition {
     pub(super) token: u64,
     pub(super) known: Option<Known>,
-    /// The nodes of the last read, or `None` if it read all nodes.
+    /// The nodes requested in the last read, or `None` if it read all nodes.
     pub(super) asked: Option<Vec<u64>>,
     /// A write that may have taken effect.
     pub(super) sent: Option<Sent>,
-    /// A write that took effect but did not count. Nobody has issued under it.
+    /// A write that took effect but did not count. Nobody has issued IDs under it.
     pub(super) void: Option<Sent>,
     pub(super) requests: u32,
 }
@@ -39,8 +39,8 @@ struct Free<'a> {
 }
 
 impl Acquisition {
-    /// Starts an acquisition. `known` is the process's knowledge of the space from an earlier lease. A
-    /// process with such knowledge never treats the space as a new one.
+    /// Starts an acquisition. `known` is what the process remembers of the space from an earlier lease. A
+    /// process that remembers a space never treats it as new.
     pub(crate) fn new(known: Option<Known>, random: Random<'_>) -> Self {
         Self { token: draw(random), known, asked: None, sent: None, void: None, requests: 0 }
     }
@@ -55,7 +55,7 @@ impl Acquisition {
     }
 
     /// If a write may have taken effect, returns the lease that it would grant. A process that gives up must
-    /// give this lease back.
+    /// release this lease.
     pub(crate) fn unclear(&self) -> Option<Held> {
         self.sent.as_ref().or(self.void.as_ref()).map(|sent| {
             let mut held = held(sent, self.known.as_ref());
@@ -71,7 +71,8 @@ impl Acquisition {
         random: Random<'_>,
         is_used: &dyn Fn(u64) -> bool,
     ) -> Result<Next<Held>, Refusal> {
-        // If this check fails, the outcome of a write is not lost, since the next attempt repeats the write.
+        // Even if this check fails, the outcome of a write is not lost, since the next attempt repeats the
+        // write.
         let known = self.known.as_ref();
         received
             .check_clock(known.map_or(terms.clock_difference_ms, |known| terms.difference_ms(&known.head)))?;
@@ -82,7 +83,7 @@ impl Acquisition {
             Reply::Head(_) => self.look_again(terms, random),
             Reply::Written => match self.sent.take() {
                 Some(sent) if received.is_of(&sent.under) => {
-                    // From here on, this value acquires another lease.
+                    // From here on, the acquisition is for another lease.
                     self.token = draw(random);
                     self.void = None;
                     let mut held = held(&sent, self.known.as_ref());
@@ -95,7 +96,7 @@ impl Acquisition {
                     self.look_again(terms, random)
                 }
             },
-            // Another process was faster, or the head has changed.
+            // Another process got there first, or the head has changed.
             Reply::Found { record, .. } => {
                 let sent = self.sent.take();
                 let is_there = |sent: &Sent| record.as_ref().is_some_and(|it| it.version == sent.new.version);
@@ -166,7 +167,6 @@ impl Acquisition {
             let in_ms = terms.space.start_ms(head.fence).saturating_sub(lower_ms);
             return Err(Refusal::Fenced { in_ms, why: head.why });
         }
-        let frees_ms = |record: &Node| record.expires_ms.saturating_add(head.difference_ms);
         let Some(Free { node, record, start }) =
             self.pick(terms, received, head, nodes, random, &|node| is_used(node))
         else {
@@ -174,15 +174,7 @@ impl Acquisition {
             if self.asked.as_ref().is_some_and(has_others) {
                 return self.look_at_all();
             }
-            let leased = nodes.iter().filter(|(node, record)| {
-                terms.nodes.contains(*node) && !is_used(*node) && !record.is_given_back()
-            });
-            let first =
-                leased.min_by_key(|(node, record)| (record.expires_ms, *node)).map(|(node, record)| {
-                    let at_ms = frees_ms(record).saturating_add(1);
-                    let in_ms = at_ms.saturating_sub(lower_ms);
-                    FreesFirst { node: *node, label: record.label.clone(), at_ms, in_ms }
-                });
+            let first = frees_first(terms, head, nodes, lower_ms, is_used);
             return Err(Refusal::NoneFree { nodes: terms.nodes.count(), first });
         };
         let now_ms = received.low_ms(head);
@@ -204,7 +196,7 @@ impl Acquisition {
     }
 
     /// Picks a random free node whose bound has passed. If there is no such node, picks a node that was never
-    /// used, or else the free node with the lowest bound.
+    /// used, or, failing that, the free node with the lowest bound.
     fn pick<'a>(
         &self,
         terms: &Terms,
@@ -227,7 +219,7 @@ impl Acquisition {
                 is_free.then_some(Free { node: *node, record: Some(record), start })
             });
         let (mut passed, ahead): (Vec<_>, Vec<_>) = free.partition(|free| free.start <= tick);
-        // Stores list nodes in any order. After sorting, equal draws pick equal nodes.
+        // Stores may list nodes in any order. Once the nodes are sorted, the same draw picks the same node.
         passed.sort_unstable_by_key(|free| free.node);
         take_one(passed, random)
             .or_else(|| {
@@ -241,6 +233,27 @@ impl Acquisition {
             })
             .or_else(|| ahead.into_iter().min_by_key(|free| (free.start, free.node)))
     }
+}
+
+/// Returns the leased node whose lease expires first.
+fn frees_first(
+    terms: &Terms,
+    head: &Head,
+    nodes: &[(u64, Node)],
+    lower_ms: u64,
+    is_used: &dyn Fn(u64) -> bool,
+) -> Option<FreesFirst> {
+    let leased = nodes
+        .iter()
+        .filter(|(node, record)| terms.nodes.contains(*node) && !is_used(*node) && !record.is_given_back());
+    let (node, record) = leased.min_by_key(|(node, record)| (record.expires_ms, *node))?;
+    let at_ms = record.expires_ms.saturating_add(head.difference_ms).saturating_add(1);
+    Some(FreesFirst {
+        node: *node,
+        label: record.label.clone(),
+        at_ms,
+        in_ms: at_ms.saturating_sub(lower_ms),
+    })
 }
 
 /// Returns the lease that a write grants if the write counts.

@@ -1,4 +1,4 @@
-//! A space's records in memory, which is the simplest form of a store. The tests and the model use it.
+//! A space's records in memory, the simplest kind of store. The tests and the model use it.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::{Facts, Head, Node, Received, Reply, Request, Time};
 /// The contents of a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Memory {
-    /// The incarnation. A change in which the store loses nothing appends a `*`.
+    /// The incarnation. A change of incarnation that loses nothing appends a `*`.
     pub(crate) incarnation: String,
     pub(crate) head: Option<Head>,
     pub(crate) nodes: BTreeMap<u64, Node>,

@@ -1,21 +1,22 @@
-//! Searches every history of two processes and a store that may lose acknowledged writes. No two leases may
-//! issue in the same tick of a node, and no process may acquire a node while another process reports that it
-//! is the node's only holder.
+//! Searches every history of two processes and a store that may lose acknowledged writes. No tick of a node
+//! may be used under two leases, and no process may acquire a node while another process reports that it is
+//! the node's only holder.
 //!
 //! This is a breadth-first search over all states. It runs the same decision code as a process. A
-//! model-checking library would not make it shorter, because the transitions are most of the code, and the
-//! search itself needs only a queue and a set.
+//! model-checking library would not make it shorter, because the transitions make up most of the code, and
+//! the search itself needs only a queue and a set.
 //!
-//! The model assumes that a lease has issued in every tick of its range as soon as it has the range. No
-//! clock, pause or step can make it issue more. Only a lease that is given back may have issued less. Each
-//! answer arrives with its own clock readings, one of which may be wrong, and one process's clock of elapsed
-//! time may stand still. The store carries out a request at any time after the process decided to send it.
-//! The process may already have given up on the request or crashed, which models a delay or a pause.
+//! The model assumes that a holder uses every tick of its range as soon as it has been given that range. No
+//! wrong clock, pause or clock step can make it use more. Only a holder that releases its lease may have used
+//! fewer. Each answer arrives with its own clock readings, one of which may be wrong, and one process's
+//! elapsed-time clock may stand still. The store may carry out a request at any time after the process
+//! decided to send it. By then, the process may have given up on the request or crashed, which models a delay
+//! or a pause.
 //!
 //! Versions and tokens are only compared for equality, so the search treats states that differ only in these
 //! values as equal.
 //!
-//! If a rule is removed, the search must find two leases with the same tick.
+//! If any rule is removed, the search must find a history that breaks one of these two promises.
 
 use std::collections::hash_map::{DefaultHasher, Entry};
 use std::collections::{HashMap, VecDeque};
@@ -34,11 +35,11 @@ enum Without {
     Version,
     /// The store writes a record regardless of the head.
     Guard,
-    /// A holder issues past its bound, as far as its clock allows.
+    /// A holder issues IDs past its bound, as far as its clock allows.
     Bound,
     /// After a loss, the new head has no fence.
     Fence,
-    /// A release reads the last issued tick before issuing has stopped.
+    /// A release reads the last used tick before the holder has stopped issuing IDs.
     Swap,
     /// Bounds and expiries are computed from the higher clock.
     LowerClock,
@@ -54,7 +55,7 @@ enum Without {
     CountedAcquisition,
     /// A renewal counts regardless of which server acknowledged it.
     CountedRenewal,
-    /// A holder that finds its record after a loss rejoins, however late it is.
+    /// A holder that finds its record after the store has lost writes rejoins, no matter how much later.
     RejoiningInTime,
     /// A holder may rejoin until its lease expires, without a margin.
     RejoiningMargin,
@@ -72,13 +73,14 @@ enum Without {
 #[derive(Debug, Clone, Copy)]
 struct Setting {
     nodes: u32,
-    /// The clock difference of the first process, which created the space, and of the second process.
+    /// The clock differences of the first process, which created the space, and of the second.
     difference_ms: [u64; 2],
     lead_ms: [u64; 2],
     ttl_ms: u64,
     /// The true times that a history passes through.
     times: &'static [u64],
-    /// The clock errors that an answer may have: how far the store's clock and the process's clock are ahead.
+    /// The clock errors that an answer may have: how far ahead of true time the store's clock and the
+    /// process's clock are.
     clocks: &'static [(i64, i64)],
     /// The number of processes that hold a lease at the start.
     holders: usize,
@@ -104,7 +106,7 @@ struct Left {
     failovers: u8,
     /// The number of times that the store may silently drop the space's records.
     evictions: u8,
-    /// The number of requests that the old store may carry out after a replica took over from it.
+    /// The number of requests that the old store may carry out after a replica has taken over from it.
     olds: u8,
 }
 
@@ -115,12 +117,12 @@ struct World {
     store: Memory,
     /// The replica's copy of the store.
     replica: Memory,
-    /// The store that a replica took over from, if it keeps answering.
+    /// The store that a replica took over from, if it is still answering.
     old: Option<Memory>,
     processes: [Process; 2],
-    /// Requests that no process waits for, but that the store may still carry out.
+    /// Requests that no process is waiting for, but that the store may still carry out.
     late: Vec<Request>,
-    /// For each node, one bit for each tick in which a lease may have issued.
+    /// For each node, one bit for each tick that a holder may have used.
     issued: [u64; 2],
     left: Left,
 }
@@ -128,14 +130,14 @@ struct World {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Process {
     doing: Doing,
-    /// The request that the process decided to send. The store has not carried it out yet.
+    /// The request that the process has decided to send. The store has not carried it out yet.
     request: Option<Request>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Doing {
     Acquiring(Acquisition),
-    /// `until` is the tick after the last tick that counts as issued.
+    /// `until` is the tick after the last tick that counts as used.
     Holding {
         held: Held,
         until: u64,
@@ -155,7 +157,7 @@ enum Doing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     Tick,
-    /// The process begins a renewal with its clock ahead by this much, or begins its release again.
+    /// The process begins a renewal with its clock this far ahead of true time, or starts its release over.
     Begin(usize, i64),
     /// The store carries out the process's request, and the process receives the reply with these clock
     /// errors.
@@ -169,7 +171,7 @@ enum Action {
     /// The process gives up on its request. The store may still carry it out later.
     GiveUp(usize),
     Late(usize),
-    /// The process gives its lease back. It has issued only below this tick.
+    /// The process releases its lease, having issued IDs only below this tick.
     Release(usize, u64),
     Crash(usize),
     Replicate,
@@ -199,7 +201,7 @@ impl Model {
         Self { terms: [terms(0), terms(1)], setting, without }
     }
 
-    /// Returns the first state. If `is_replicated`, the replica already has the space and the first leases.
+    /// Returns the initial state. If `is_replicated`, the replica already has the space and the first leases.
     fn start(&self, is_replicated: bool) -> World {
         let head = Head {
             version: 1,
@@ -233,7 +235,7 @@ impl Model {
         for process in &mut world.processes {
             if let Doing::Holding { held, alone_until, .. } = &mut process.doing {
                 *alone_until = held.expires_ms - self.setting.difference_ms[0];
-                // The store's clock was ahead in its last answer.
+                // In its last answer, the store's clock was ahead of true time.
                 let ahead = self.setting.clocks.iter().map(|(store, _)| *store).max().unwrap_or(0);
                 held.store_time.now_ms = held.store_time.now_ms.saturating_add_signed(ahead);
             }
@@ -258,7 +260,8 @@ impl Model {
                 if world.old.is_some() && left.olds > 0 {
                     actions.push(Action::ExchangeWithOld(at));
                 }
-                // A read without a reply changes nothing. The model covers it by sending the read later.
+                // A read whose reply is lost changes nothing. The model covers this case by sending the read
+                // later.
                 if !matches!(request, Request::Read(_)) {
                     if left.repeats > 0 {
                         actions.push(Action::Repeat(at));
@@ -311,7 +314,7 @@ impl Model {
         actions
     }
 
-    /// Returns the state after an action. The flag is true if two leases have the same tick in that state.
+    /// Returns the state after an action. The flag is true if the action broke one of the promises.
     fn after(&self, world: &World, action: Action) -> (World, bool) {
         let mut world = world.clone();
         let mut repeats = false;
@@ -571,7 +574,7 @@ impl Model {
         world.issue(at, 0) || (at == 1 && is_acquired.is_some_and(|node| world.is_answering(node, now)))
     }
 
-    /// If the process ignores a rule, changes the reply that it sees.
+    /// If the process ignores a rule, changes the reply that it sees accordingly.
     fn show(&self, terms: &Terms, doing: &Doing, received: &mut Received) {
         let is_acquiring = matches!(doing, Doing::Acquiring(_));
         if received.reply == Reply::Written {
@@ -589,7 +592,7 @@ impl Model {
         }
     }
 
-    /// If the process ignores a rule, changes the request that it sends next.
+    /// If the process ignores a rule, changes its next request accordingly.
     fn change(&self, terms: &Terms, received: &Received, next: &mut Request) {
         let Request::PutHead { new, .. } = next else { return };
         match self.without {
@@ -602,7 +605,7 @@ impl Model {
         }
     }
 
-    /// Returns how much later than its real expiry the process assumes that its lease expires.
+    /// Returns the amount by which the process overestimates its lease's expiry.
     fn longer(&self, held: &Held) -> u64 {
         match self.without {
             Without::RejoiningInTime => 1000,
@@ -638,13 +641,13 @@ impl Model {
     }
 }
 
-/// Returns a number that no version or token has yet.
+/// Returns a number not yet used as a version or token.
 fn draw_next(drawn: &mut u64) -> u64 {
     *drawn += 1;
     *drawn << 1
 }
 
-/// Recomputes the bound and the expiry in a request from another time.
+/// Recomputes the bound and the expiry in a request, based on another time.
 fn reserve_from(terms: &Terms, sent: Option<&mut Sent>, request: &mut Request, now_ms: u64) {
     let (Some(sent), Request::PutNode { new, .. }) = (sent, request) else { return };
     let head = &sent.under;
@@ -655,8 +658,8 @@ fn reserve_from(terms: &Terms, sent: Option<&mut Sent>, request: &mut Request, n
 }
 
 impl World {
-    /// Issues in every tick up to the holder's bound, or up to `or` if that is higher. Returns true if
-    /// another lease has already issued in one of these ticks.
+    /// Uses every tick up to the holder's bound, or up to `or` if that is higher. Returns true if one of
+    /// these ticks has already been used under another lease.
     fn issue(&mut self, at: usize, or: u64) -> bool {
         let Doing::Holding { held, until, .. } = &mut self.processes[at].doing else { return false };
         let issued = &mut self.issued[usize::try_from(held.node).unwrap()];
@@ -689,7 +692,8 @@ impl World {
         most
     }
 
-    /// Makes states equal that differ only in values on which no decision depends.
+    /// Normalises values on which no decision depends, so that states that differ only in these values become
+    /// equal.
     fn normalise(&mut self) {
         let mut numbers: Vec<u64> = Vec::new();
         self.visit(&mut |version| {
@@ -900,7 +904,7 @@ const EVICTION: Setting = Setting {
 };
 /// Both processes may choose the node that was never used.
 const EARLY: Setting = Setting { holders: 0, left: Left { renewals: 1, evictions: 1, ..NONE }, ..EVICTION };
-/// The second process always declares that the store is new. This does no harm, because the head has reached
+/// The second process always declares that the store is new. This is harmless, because the head has reached
 /// the replica.
 const VOUCHED: Setting =
     Setting { holders: 0, is_init: true, is_head_lost: false, left: FAILOVER.left, ..FAILOVER };
@@ -933,7 +937,7 @@ const CLOCKS: Setting = Setting {
 };
 /// The lease has expired, and the fence has not passed.
 const REJOINING: Setting = Setting { times: &[8, 21], ..CLOCKS };
-/// The other process has a larger lead, or a smaller difference, than the space.
+/// The other process has a larger lead, or a smaller clock difference, than the space.
 const OTHER_LEAD: Setting = Setting { lead_ms: [1, 6], ..FAILOVER };
 const OTHER_DIFFERENCE: Setting = Setting { difference_ms: [2, 0], ..CLOCKS };
 /// A machine's clock is set back further than a renewal tolerates.
@@ -946,7 +950,8 @@ const SET_BACK: Setting = Setting {
 const TWICE: Setting =
     Setting { left: Left { renewals: 2, ..CLOCKS.left }, clocks: &[(2, 2), (-6, -2)], ..CLOCKS };
 
-/// All events together would make too many states, so each of these settings allows only some of them.
+/// Allowing all events together would produce too many states, so each of these settings allows only some of
+/// them.
 const LARGER: [Setting; 6] = [
     Setting { left: Left { timeouts: 1, repeats: 1, crashes: 1, renewals: 1, ..NONE }, ..SHORT },
     Setting { left: Left { repeats: 1, ..LATE.left }, ..LATE },

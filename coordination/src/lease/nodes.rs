@@ -40,7 +40,7 @@ impl Nodes {
             return self.iter().collect();
         }
         let mut sample = Vec::with_capacity(most);
-        // Try up to twice as many times, since a draw may repeat a node.
+        // Draw up to twice as many nodes as requested, since a draw may repeat a node.
         for _ in 0..most.saturating_mul(2) {
             let node = self.at(places.start + random().checked_rem(count).unwrap_or(0));
             if sample.len() < most && !sample.contains(&node) {
@@ -68,7 +68,7 @@ impl Nodes {
         first..after.max(first)
     }
 
-    /// Returns the node at a position. The bits of `place` become the node's free bits.
+    /// Returns the node at the given position. The bits of `place` become the node's free bits.
     fn at(&self, mut place: u64) -> u64 {
         let mut node = self.fixed_value & self.fixed_mask;
         let mut free = self.all_bits() & !self.fixed_mask;
@@ -84,8 +84,8 @@ impl Nodes {
     }
 }
 
-/// Returns the first position below `end` at which the test holds, or else `end`. The test must also hold at
-/// all later positions.
+/// Returns the first position below `end` at which the test holds, or `end` if there is none. The test must
+/// also hold at all later positions.
 fn first_place(end: u64, is_so: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut high) = (0, end);
     while low < high {

@@ -1,4 +1,4 @@
-//! The records of a space in a store: the head, and one record for each node that was ever leased.
+//! The records of a space in a store: the head, and one record for each node that has ever been leased.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,20 +12,19 @@ const FORMAT: u64 = 1;
 /// The name of a space's head. The name of a node's record is its number in decimal.
 pub(crate) const HEAD: &str = "head";
 
-/// A space's own record. It guards every write of a node's record.
+/// A space's own record. It guards every write to a node's record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Head {
     pub(crate) version: u64,
     /// The store's incarnation when the fence was written.
     pub(crate) incarnation: String,
-    /// The largest distance of a bound from the present: the TTL of the space's first holder plus its
-    /// `max_ahead_ms`.
+    /// How far into the future a bound may lie: the TTL of the space's first holder plus its `max_ahead_ms`.
     pub(crate) lead_ms: u64,
     /// The space's `clock_difference`.
     pub(crate) difference_ms: u64,
     /// The granularity of the store's clock.
     pub(crate) granularity_ms: u64,
-    /// No lease acquired from now on issues below this tick.
+    /// Holders that acquire their lease from now on never issue IDs below this tick.
     pub(crate) fence: u64,
     pub(crate) why: Why,
 }
@@ -40,19 +39,19 @@ pub(crate) enum Why {
     Loss,
 }
 
-/// A node that was leased at least once.
+/// A node that has been leased at least once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Node {
     pub(crate) version: u64,
     /// The lease's token, which the holder drew during the acquisition, or 0 if the node is not leased.
     pub(crate) token: u64,
-    /// The time when the lease ends (Unix ms).
+    /// The time at which the lease expires (Unix ms).
     pub(crate) expires_ms: u64,
-    /// The holder issues only below this tick, and the next holder starts at this tick.
+    /// The holder issues IDs only below this tick, and the next holder starts at this tick.
     pub(crate) reserved_until: u64,
-    /// The holder's label, for people.
+    /// The holder's label, for humans to read.
     pub(crate) label: String,
-    /// The time when the lease was acquired (Unix ms).
+    /// The time at which the lease was acquired (Unix ms).
     pub(crate) since_ms: u64,
 }
 
@@ -133,7 +132,7 @@ fn read<T: for<'a> Deserialize<'a>>(name: &str, record: &Record) -> Result<T, Re
     serde_json::from_value(value).map_err(|error| unreadable(name, &error.to_string()))
 }
 
-/// Returns the error for an unreadable record. The error leaves out the record's text, since anybody may have
+/// Returns the error for an unreadable record. The error omits the record's text, since anyone could have
 /// written it.
 fn unreadable(name: &str, why: &str) -> Refusal {
     Refusal::Unreadable(format!(

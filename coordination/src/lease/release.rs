@@ -12,7 +12,7 @@ pub(crate) struct Release {
 }
 
 impl Release {
-    /// Begins a release. Returns it with its first request.
+    /// Begins a release, and returns it with its first request.
     pub(crate) fn begin(
         terms: &Terms,
         held: &Held,

@@ -1,5 +1,5 @@
 //! Renews a lease by writing a later expiry and a later bound, if the record still has the version that the
-//! holder wrote last.
+//! holder last wrote.
 
 use super::{
     ClockDiffers, Head, Held, Look, MAX_REQUESTS, Next, Node, Random, Received, Refusal, Reply, Request,
@@ -9,8 +9,8 @@ use super::{
 /// The result of a renewal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Renewed {
-    /// The bound and the expiry are later now. `clock` is set if the clock difference is larger than allowed,
-    /// but not so large that the renewal was refused.
+    /// The bound and the expiry have been extended. `clock` is set if the clock difference is larger than
+    /// allowed, but not so large that the renewal was refused.
     Extended { clock: Option<ClockDiffers> },
     /// Another process has the node. The holder may still use its reserved ticks up to the bound in `Held`,
     /// which this renewal may have lowered.
@@ -26,7 +26,7 @@ pub(crate) struct Renewal {
 }
 
 impl Renewal {
-    /// Begins a renewal. Returns it with its first request.
+    /// Begins a renewal, and returns it with its first request.
     pub(crate) fn begin(
         terms: &Terms,
         held: &mut Held,
@@ -105,8 +105,8 @@ impl Renewal {
         record: Option<&Node>,
         random: Random<'_>,
     ) -> Result<Next<Renewed>, Refusal> {
-        // The record shows whether the unclear write took effect. The write counts only if the store
-        // confirmed it under the head that the write named.
+        // The record shows whether the write whose outcome was unknown took effect. The write counts only if
+        // the store confirmed it under the head that the write named.
         let unclear = held.sent.take().map(|sent| sent.new.version);
         let is_as_written =
             record.is_some_and(|record| record.version == held.version || Some(record.version) == unclear);
@@ -116,7 +116,7 @@ impl Renewal {
             let has_same_fence = head.fence == held.known.head.fence;
             is_another_head && !(has_same_fence && is_as_written)
         }) {
-            // Other holders begin at this head's fence. The fence is below the bound only if somebody wrongly
+            // Other holders start at this head's fence. The fence is below the bound only if somebody wrongly
             // declared the store new, or wrote the fence without knowing this holder's lead.
             held.reserved_until = held.reserved_until.min(head.fence);
         }
@@ -127,7 +127,7 @@ impl Renewal {
             received,
             found: head,
             known: Some(&held.known),
-            // Nobody has issued above such a fence.
+            // Nobody has issued IDs above such a fence.
             has_lost_records: has_lost_record && !is_above_all,
         };
         if let Some(new) = look.head_to_write(random) {
@@ -175,7 +175,7 @@ impl Renewal {
 
 /// Returns true if the lease continues under this head. Either the store has lost nothing since the last
 /// write, or the lease had certainly not expired when the store answered. In the second case, no process
-/// whose record is lost can have had the node in the meantime.
+/// whose record was lost can have held the node since that write.
 fn may_go_on(held: &Held, received: &Received, head: &Head, is_as_written: bool) -> bool {
     let before = &held.known.head;
     if is_as_written && head.fence == before.fence {
@@ -197,8 +197,8 @@ fn is_older(record: Option<&Node>, held: &Held) -> bool {
 }
 
 /// Returns the renewed record. Its bound is never below the store's bound, and never below a bound that the
-/// holder reserved before. Its expiry never moves back, because the holder relies on the last expiry, and the
-/// clock may have been set back.
+/// holder has already reserved. Its expiry never moves back, because the holder relies on the last expiry,
+/// and the clock may have been set back.
 fn extend(
     terms: &Terms,
     held: &mut Held,

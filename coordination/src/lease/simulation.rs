@@ -1,9 +1,10 @@
-//! Simulates an hour for each seed. 6 processes share 4 nodes in a store that fails in every possible way,
+//! Simulates one hour per seed. Six processes share four nodes in a store that fails in every possible way,
 //! and no ID may occur twice.
 //!
-//! The simulation polls the functions that a process runs. A queue of events, ordered by simulated time,
-//! replaces the network, the clocks and the scheduler, so that a seed determines the history. The simulation
-//! assumes that a lease issues in every tick from its start to its process's clock.
+//! The simulation polls the same functions that a real process runs. A queue of events, ordered by simulated
+//! time, replaces the network, the clocks and the scheduler, so the seed alone determines the history. The
+//! simulation assumes that a holder issues IDs in every tick from the start of its lease to the current time
+//! on its clock.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,7 +24,7 @@ const PROCESSES: usize = 6;
 /// The store's time at the start, in ms since the space's epoch.
 const START_MS: u64 = 1_000_000_000;
 
-/// The faults that may happen, and the rules that are removed from the protocol.
+/// The faults that may occur, and the rules that are removed from the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each with each")]
 struct Faults {
@@ -31,13 +32,13 @@ struct Faults {
     network: bool,
     /// The store cannot be reached for a while.
     outages: bool,
-    /// The store returns as another instance, without its last writes or without any records.
+    /// The store comes back as another instance, without its last writes or without any records.
     losses: bool,
     /// Processes pause.
     pauses: bool,
-    /// Processes end without notice.
+    /// Processes die without warning.
     crashes: bool,
-    /// Clocks are set to another time.
+    /// Clocks are set to a wrong time.
     clocks: bool,
     without_fence: bool,
     without_version: bool,
@@ -82,7 +83,7 @@ struct Kept {
 
 #[derive(Default)]
 struct Process {
-    /// The error of the machine's clock.
+    /// How far ahead of the simulated time the machine's clock is.
     skew_ms: i64,
     /// The elapsed time that the machine's clock failed to count.
     missed_ms: u64,
@@ -94,12 +95,12 @@ struct Process {
 struct Lease {
     number: u64,
     node: u64,
-    /// The next tick in which the lease may issue.
+    /// The next tick in which the holder may issue IDs.
     cursor: u64,
     bound: u64,
 }
 
-/// The ticks in which a lease has issued.
+/// The ticks that were used under a lease.
 #[derive(Debug, Clone, Copy)]
 struct Issued {
     lease: u64,
@@ -116,11 +117,11 @@ struct World {
     numbers: u64,
     task: usize,
     store: Kept,
-    /// The store's earlier states, for a replica that is behind.
+    /// The store's earlier states, for a replica that lags behind.
     past: Vec<(u64, Kept)>,
     store_skew_ms: i64,
-    /// True if the store's clock may be far off, and false if the processes' clocks may be. They are never
-    /// both far off during one write.
+    /// True if the store's clock may be far off, and false if the processes' clocks may be. The two are never
+    /// both far off during the same write.
     is_store_wrong: bool,
     down_until: u64,
     replies: BTreeMap<u64, Result<Answer<Reply>, StoreError>>,
@@ -245,7 +246,7 @@ impl World {
         Written::Written
     }
 
-    /// Issues in every tick in which the process may have issued by now.
+    /// Issues IDs in every tick that the process may have used by now.
     fn issue(&mut self, process: usize) {
         let wall_ms = START_MS + self.now;
         let tick = self.terms.space.tick_of(wall_ms.saturating_add_signed(self.processes[process].skew_ms));
@@ -318,7 +319,7 @@ impl World {
         self.around(most)
     }
 
-    /// Replaces the store with another one that lacks some of the last writes or is empty.
+    /// Replaces the store with another one that lacks some of the most recent writes or is empty.
     fn lose(&mut self) {
         self.counts.losses += 1;
         let incarnation = self.counts.losses.to_string();
@@ -403,7 +404,7 @@ impl Time for Handle {
 
     fn elapsed_ms(&self) -> u64 {
         let world = self.world();
-        // The clock stands still from the start of an uncounted pause. Otherwise it might go back.
+        // The clock stands still from the start of an uncounted pause. Otherwise it might go backwards.
         world.now.saturating_sub(world.processes[self.process].missed_ms)
     }
 }
@@ -507,7 +508,7 @@ async fn keeping(mut handle: Handle) {
                     wait = 10_000;
                 }
                 Some(Ok(Renewed::Lost)) => {
-                    // The process continues with the reserved ticks, even after it gets its next node.
+                    // The process keeps using the reserved ticks, even after it acquires its next node.
                     world.counts.lost += 1;
                     world.log(|| format!("process {process}: lost lease {number}"));
                     known = Some(held.known.clone());
@@ -591,9 +592,9 @@ fn run(seed: u64, faults: Faults, is_logged: bool) -> World {
     Arc::into_inner(world).unwrap().into_inner().unwrap()
 }
 
-/// Returns a log of a seed whose history repeats an ID, with as few kinds of faults as still cause the
-/// repetition. The log contains all entries about the node, and all events at the store and the processes
-/// since the first of the two leases.
+/// Returns the log for a seed whose history repeats an ID, with only the kinds of faults needed to repeat it.
+/// The log contains all entries about the node, and all store and process events since the first of the two
+/// leases.
 fn story(seed: u64, mut faults: Faults) -> String {
     let without: [fn(&mut Faults); 6] = [
         |f| f.network = false,

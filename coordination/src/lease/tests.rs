@@ -28,12 +28,12 @@ pub(super) fn terms() -> Terms {
     }
 }
 
-/// A store, a machine, and the errors of their clocks.
+/// A store, a machine, and their clock errors.
 struct Bench {
     store: Memory,
     terms: Terms,
     drawn: u64,
-    /// How far each of the two clocks is ahead.
+    /// How far ahead of `now_ms` the two clocks are.
     store_ahead_ms: i64,
     local_ahead_ms: i64,
     granularity_ms: u64,
@@ -107,7 +107,7 @@ impl Bench {
         }
     }
 
-    /// Continues up to the first write of a node's record. Returns that write without sending it.
+    /// Continues up to the first write to a node's record, and returns that write without sending it.
     fn go_to_write(&mut self, acquisition: &mut Acquisition, now_ms: u64) -> Request {
         let terms = self.terms.clone();
         let mut request = acquisition.begin(&terms, &mut || self.random());
@@ -153,7 +153,7 @@ impl Bench {
         self.store.head.as_ref().unwrap()
     }
 
-    /// Lets another store take over, with these records.
+    /// Makes another store with these records take over.
     fn take_over(&mut self, store: &Memory) {
         self.store = Memory { incarnation: format!("{}'", self.store.incarnation), ..store.clone() };
     }
@@ -248,11 +248,12 @@ fn nodes_without_a_head_are_no_new_space() {
 #[test]
 fn a_store_that_can_forget_is_waited_for_unless_somebody_vouches() {
     let mut bench = Bench::that_forgets();
-    // The fence is ahead by the lead, three times the clock difference, the store's granularity and one tick.
+    // The fence is ahead of the clock by the lead, three times the clock difference, the store's granularity
+    // and one tick.
     let fence = NOW + 31_000 + 3000 + 1 + 1;
     assert_eq!(bench.acquire(NOW), Err(Refusal::Fenced { in_ms: fence - NOW, why: Why::First }));
     assert_eq!(fenced(&bench.acquire(fence - 1)), Some(1));
-    // This works even after an attempt that had to wait.
+    // Declaring the store new works even after an attempt that had to wait.
     bench.terms.is_init = true;
     assert_eq!(bench.acquire(NOW + 1).unwrap().start, 0);
     assert_eq!((bench.head().fence, bench.head().why), (0, Why::First));
@@ -314,8 +315,8 @@ fn a_holder_with_a_larger_lead_uses_the_spaces_and_says_so() {
     assert_eq!(bench.head().lead_ms, 31_000);
 }
 
-/// After a process had used a space with ttl=1h, every later holder with a TTL of 3 s once reserved an hour,
-/// too.
+/// Once a process had used a space with ttl=1h, every later holder with a TTL of 3 s used to reserve an hour
+/// as well.
 #[test]
 fn a_holder_with_a_smaller_lead_uses_its_own() {
     let mut bench = Bench::new();
@@ -362,7 +363,7 @@ fn nodes_are_handed_out_once_and_the_next_is_told_who_frees_first() {
         let first = Some(FreesFirst { node: first, label: "here".to_owned(), at_ms, in_ms: at_ms - now });
         assert_eq!(bench.acquire(now), Err(Refusal::NoneFree { nodes: 4, first }));
     }
-    // The lease must have expired by both clocks.
+    // The lease must have expired according to both clocks.
     bench.local_ahead_ms = -1;
     assert!(bench.acquire(NOW + 31_001).is_err());
     (bench.local_ahead_ms, bench.store_ahead_ms) = (0, -1);
@@ -390,11 +391,12 @@ fn a_passed_bound_comes_before_a_new_node_and_that_before_a_bound_ahead() {
     bench.terms.nodes.range = Some(0..=1);
     let first = bench.acquire(NOW).unwrap();
     bench.release(&first, NOW + 500, NOW);
-    // The acquisition picks the node that was never used, because the bound of the first node is ahead.
+    // The acquisition picks the node that was never used, because the first node's bound is in the future.
     let second = bench.acquire(NOW).unwrap();
     assert_ne!(second.node, first.node);
     bench.release(&second, NOW + 400, NOW);
-    // Both bounds are ahead. The lease gets the node whose bound comes first, and starts at that bound.
+    // Both bounds are in the future. The lease is on the node whose bound comes first, and starts at that
+    // bound.
     let third = bench.acquire(NOW).unwrap();
     assert_eq!((third.node, third.start), (second.node, NOW + 400));
     bench.release(&third, 0, NOW);
@@ -403,7 +405,7 @@ fn a_passed_bound_comes_before_a_new_node_and_that_before_a_bound_ahead() {
         NOW + 400,
         "nothing was issued: as it was found"
     );
-    // A node whose bound has passed comes before a node that was never used.
+    // A node whose bound has passed is preferred to a node that was never used.
     bench.terms.nodes = all;
     let wide = bench.acquire(NOW + 450).unwrap();
     assert_eq!((wide.node, wide.start), (second.node, NOW + 400));
@@ -462,7 +464,7 @@ fn an_unclear_acquisition_is_written_once_more() {
         let Request::PutNode { node, new, .. } = put else { panic!() };
         let held = bench.go(&mut acquisition, NOW + 9).unwrap();
         assert_eq!((held.node, held.token, held.reserved_until), (node, new.token, new.reserved_until));
-        // From here on, this value acquires another lease.
+        // From here on, the acquisition is for another lease.
         let next = bench.go(&mut acquisition, NOW + 9).unwrap();
         assert!(next.node != held.node && next.token != held.token);
     }
@@ -495,7 +497,7 @@ fn an_acquisition_that_another_store_acknowledged_gives_nothing() {
     bench.send(&put, NOW);
     let fence = NOW + 34_002;
     assert_eq!(fenced(&bench.go(&mut acquisition, NOW)), Some(fence - NOW));
-    // This lease is free although it has not expired, since nobody has issued under it.
+    // This lease is free although it has not expired, since nobody has issued IDs under it.
     bench.store.head.as_mut().unwrap().fence = NOW + 1;
     let held = bench.go(&mut acquisition, NOW + 1).unwrap();
     assert_eq!(held.start, NOW + 1);
@@ -532,13 +534,13 @@ fn a_renewal_moves_bound_and_expiry() {
     assert_eq!(bench.renew(&mut held, NOW + 10_000), EXTENDED);
     assert_eq!((held.start, held.reserved_until, held.expires_ms), (0, NOW + 41_001, NOW + 40_000));
     assert_eq!(bench.store.nodes[&held.node].version, held.version);
-    // The clocks went back, but the bound stays.
+    // The clocks have gone back, but the bound has not.
     assert_eq!(bench.renew(&mut held, NOW + 9000), EXTENDED);
     assert_eq!(held.reserved_until, NOW + 41_001);
 }
 
-/// A holder relies on the last expiry that it read. A renewal once moved the expiry back, and another process
-/// could acquire the node too early.
+/// A holder relies on the last expiry that it read. A renewal once moved the expiry back, which let another
+/// process acquire the node too early.
 #[test]
 fn a_renewal_never_moves_the_expiry_back() {
     let mut bench = Bench::new().of_one();
@@ -548,14 +550,14 @@ fn a_renewal_never_moves_the_expiry_back() {
     bench.local_ahead_ms = 0;
     assert_eq!(bench.store.nodes[&0].expires_ms, NOW + 30_000);
     assert!(matches!(bench.acquire(NOW + 31_000), Err(Refusal::NoneFree { .. })));
-    // The expiry does not move back either if the store's clock is behind.
+    // Nor does the expiry move back if the store's clock is behind.
     bench.store_ahead_ms = -1500;
     assert!(matches!(bench.renew(&mut held, NOW + 1200), Ok(Renewed::Extended { .. })));
     assert_eq!((held.expires_ms, held.is_alone_for_ms()), (NOW + 30_000, 27_800));
 }
 
-/// The clock of a master was ahead by less than a third of the TTL. Holders then wrote bounds above its
-/// replica's fence, and 18 020 numbers were issued twice.
+/// A master's clock was once ahead by less than a third of the TTL. Holders wrote bounds above its replica's
+/// fence, and 18 020 numbers were issued twice.
 #[test]
 fn bounds_count_from_the_lower_clock_and_fences_from_the_higher() {
     let mut bench = Bench::that_forgets().of_one();
@@ -694,7 +696,7 @@ fn after_a_loss_only_those_who_surely_have_not_expired_renew() {
     assert_eq!(held.reserved_until, was);
     assert_eq!(bench.head().incarnation, "1'", "the fence is there all the same");
 
-    // The clock that is ahead decides.
+    // Whichever clock is ahead is the one that counts.
     for (store_ahead_ms, local_ahead_ms) in [(1, 0), (0, 1)] {
         let (bench, mut held) = was_leased();
         let mut bench = Bench { store_ahead_ms, local_ahead_ms, ..bench };
@@ -702,7 +704,8 @@ fn after_a_loss_only_those_who_surely_have_not_expired_renew() {
     }
 }
 
-/// A holder could once renew an expired lease after a loss, because the store counted only whole seconds.
+/// Holders were once able to renew an expired lease after the store had lost writes, because its clock
+/// counted only whole seconds.
 #[test]
 fn a_coarse_clock_is_allowed_for() {
     let mut bench = Bench::new().of_one();
@@ -711,13 +714,13 @@ fn a_coarse_clock_is_allowed_for() {
     assert_eq!(held.expires_ms, NOW + 30_000);
     let store = bench.store.clone();
     bench.take_over(&store);
-    // The lease expired 500 ms ago, but the clock is as far behind as it may be and still reads 30 000.
+    // The lease expired 500 ms ago, but the clock is as far behind as allowed and still reads 30 000.
     bench.local_ahead_ms = -520;
     assert_eq!(bench.renew(&mut held, NOW + 30_500), Ok(Renewed::Lost));
     assert_eq!(bench.head().fence, NOW + 30_000 + 31_000 + 30 + 1000 + 1);
 }
 
-/// A store evicted the nodes and kept the head.
+/// A store evicted the nodes but kept the head.
 #[test]
 fn a_head_without_ones_own_record_is_a_loss() {
     let mut bench = Bench::that_forgets();
@@ -737,7 +740,7 @@ fn a_head_without_ones_own_record_is_a_loss() {
 
 #[test]
 fn a_record_or_a_head_that_was_replaced_is_a_loss() {
-    // Only the process's own record is older.
+    // Only the process's own record is out of date.
     let mut bench = Bench::new().of_one();
     let before_all = bench.store.clone();
     let mut held = bench.acquire(NOW).unwrap();
@@ -747,7 +750,7 @@ fn a_record_or_a_head_that_was_replaced_is_a_loss() {
     bench.store = older.clone();
     assert_eq!(bench.renew(&mut held, NOW + 11_000), EXTENDED);
     assert_eq!((bench.head().why, held.reserved_until), (Why::Loss, NOW + 42_001));
-    // The whole space is gone.
+    // The store has lost the whole space.
     let (mut bench, mut held) = (Bench { store: before_all, ..bench }, newer);
     assert_eq!(bench.renew(&mut held, NOW + 11_000), EXTENDED);
     assert_eq!(bench.head().why, Why::Loss);
@@ -784,7 +787,7 @@ fn a_renewal_that_another_store_acknowledged_gives_nothing() {
     let mut held = bench.acquire(NOW).unwrap();
     let replica = bench.store.clone();
     bench.take_over(&replica);
-    // The process is late and cannot rejoin.
+    // The process renews too late to rejoin.
     let was = held.clone();
     assert_eq!(bench.renew(&mut held, NOW + 28_000), Ok(Renewed::Lost));
     assert_eq!((held.reserved_until, held.expires_ms), (was.reserved_until, was.expires_ms));
@@ -803,7 +806,7 @@ fn a_bound_comes_down_to_a_fence_below_it() {
     let next = renewal.step(&terms, &mut held, &received, &mut || 9).unwrap();
     assert!(matches!(next, Next::Ask(Request::PutNode { .. })));
     assert_eq!(held.reserved_until, NOW + 5);
-    // If another process has had the node by then, the holder does not take the lease back.
+    // If another process has since held the node, the holder does not take the lease back.
     let mut held = held_then;
     bench.store.nodes.get_mut(&0).unwrap().token = 3;
     bench.store.nodes.get_mut(&0).unwrap().version = 3;
@@ -817,7 +820,7 @@ fn a_release_frees_at_once_and_takes_back_what_was_not_issued() {
     let mut bench = Bench::new().of_one();
     let mut held = bench.acquire(NOW).unwrap();
     bench.renew(&mut held, NOW + 10_000).unwrap();
-    // This holds even if the reply to the last renewal was lost.
+    // The release works even if the reply to the last renewal was lost.
     let (_, request) = bench.begin(&mut held, NOW + 11_000);
     bench.send(&request, NOW + 11_000);
     bench.release(&held, NOW + 12_000, NOW + 12_000);
@@ -933,7 +936,7 @@ fn a_lease_goes_through_a_store() {
         let node = Node::read(held.node, record).unwrap();
         assert!(node.is_given_back() && node.reserved_until == 5 && node.label == "here");
 
-        // Somebody else wrote this record.
+        // Another program wrote this record.
         let group = terms.group.clone();
         let new = Record { version: 1, number: 1, text: "{}".into() };
         let expected = Some(record.version);

@@ -12,10 +12,10 @@ use super::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Record, Stor
 use crate::local::random;
 use crate::store::StoreError;
 
-/// Opens another client of the same store.
+/// Opens another client for the same store.
 type Open<'a> = &'a (dyn Fn() -> Box<dyn Store> + Sync);
 
-/// Tests a store. `open` opens another client of the same store. The tests do not touch other data in the
+/// Tests a store. `open` opens another client for the same store. The tests do not touch other data in the
 /// store. They leave their own records there, in namespaces that begin with `conformance-`.
 ///
 /// # Panics
@@ -340,7 +340,7 @@ fn several_are_asked_for_at_once(open: Open<'_>, namespace: &str) {
     let others = [of(4), group(namespace, Kind::Sequences, "it is 3"), of(3), of(1), of(2)];
     let (third, fourth) = (record(901, 3, "{}"), record(902, 4, "{}"));
     assert_eq!(each(&mut client, &others), [Some(fourth), None, Some(third), None, there(2)]);
-    // Several records of a group share one guard.
+    // Several records in a group share one guard.
     let guarded = |name: &str, version| {
         let (name, guard, new) = (name.into(), Some(("last".into(), version)), record(1, 0, ""));
         Write { group: of(3), name, expected: None, guard, new }
@@ -460,7 +460,7 @@ fn the_ends_of_the_ranges(open: Open<'_>, namespace: &str) {
     );
 }
 
-/// Runs `run` at the same time in several threads, each with its own client.
+/// Runs `run` in several threads at the same time, each with its own client.
 fn at_once<T: Send>(open: Open<'_>, run: impl Fn(&mut Client, u64) -> T + Sync) -> Vec<T> {
     const THREADS: u64 = 4;
     let start = Barrier::new(4);
@@ -527,7 +527,7 @@ fn all_of_many_add(open: Open<'_>, namespace: &str) {
     assert_eq!(given, (8..=last).collect::<Vec<_>>());
 }
 
-/// A dropped call may take effect or not, but does not harm the next call.
+/// A dropped call may or may not take effect, but does not harm the next call.
 fn a_call_is_dropped(open: Open<'_>, namespace: &str) {
     let mut client = Client::new(open);
     let group = space(namespace);

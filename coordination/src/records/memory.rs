@@ -1,4 +1,4 @@
-//! A store for one process. It is an example for custom stores, and the simulations use it.
+//! A store for one process. It serves as an example for custom stores, and the simulations use it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

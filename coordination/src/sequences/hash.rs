@@ -1,20 +1,20 @@
-//! The hash of a key, which chooses its section.
+//! The hash of a key, which determines its section.
 
 use xxhash_rust::xxh3;
 
 use super::key::{Kind, SequenceKey};
 
-/// The name of the hash, which the store's records contain. A process with another hash would count keys in
-/// other sections.
+/// The name of the hash, which the store's records contain. A process that used a different hash would count
+/// keys in different sections.
 pub(crate) const HASH: &str = "xxh3-64";
 
-/// The seed for integers. It makes the hashes of an integer and a text with the same bytes differ.
+/// The seed for integers. It makes an integer and a string with the same bytes hash differently.
 const INTEGERS: u64 = 1;
 
 impl SequenceKey<'_> {
-    /// Returns the hash that stands for the key. The hash function must not change, since the numbers in the
-    /// store depend on it. For a text, it is the 64-bit XXH3 of the UTF-8 bytes with the seed 0. For an
-    /// integer, it is the 64-bit XXH3 of the 16-byte two's complement, lowest byte first, with the seed 1.
+    /// Returns the hash that represents the key. The hash function must not change, since the numbers in the
+    /// store depend on it. For a string, it is the 64-bit XXH3 of the UTF-8 bytes with seed 0. For an
+    /// integer, it is the 64-bit XXH3 of the 16-byte two's complement, lowest byte first, with seed 1.
     #[inline]
     pub(crate) fn hash(self) -> u64 {
         match self.0 {
@@ -24,7 +24,7 @@ impl SequenceKey<'_> {
     }
 }
 
-/// Returns the section for a key with this hash.
+/// Returns the section that a key with this hash belongs to.
 #[allow(clippy::cast_possible_truncation, reason = "below `sections`")]
 #[inline]
 pub(crate) fn section_of(hash: u64, sections: usize) -> usize {

@@ -4,7 +4,7 @@ use core::fmt;
 
 use polyflake::{Error, ErrorCode, Number};
 
-/// A key of [`Sequences`](crate::Sequences): a text, or an integer from -2^63 to 2^64-1. 5 and "5" are
+/// A key for [`Sequences`](crate::Sequences): a string, or an integer from -2^63 to 2^64-1. 5 and "5" are
 /// different keys.
 ///
 /// ```
@@ -22,7 +22,7 @@ pub(super) enum Kind<'a> {
     Integer(i128),
 }
 
-/// A key that owns its text, for bindings in which a call may outlive the caller's memory.
+/// A key that owns its string, for bindings in which a call may outlive the caller's memory.
 #[doc(hidden)]
 #[derive(Debug, Clone)]
 pub enum OwnedKey {
@@ -62,7 +62,7 @@ macro_rules! integers {
 }
 integers!(u8 u16 u32 u64 i8 i16 i32 i64);
 
-/// Fails with `invalid_option` for an integer outside 64 bits.
+/// Fails with `invalid_option` for an integer that does not fit in 64 bits.
 impl TryFrom<i128> for SequenceKey<'_> {
     type Error = Error;
 
@@ -74,7 +74,7 @@ impl TryFrom<i128> for SequenceKey<'_> {
     }
 }
 
-/// Fails with `invalid_option` for an integer outside 64 bits.
+/// Fails with `invalid_option` for an integer that does not fit in 64 bits.
 impl TryFrom<Number> for SequenceKey<'_> {
     type Error = Error;
 

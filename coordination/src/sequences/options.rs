@@ -10,26 +10,26 @@ use crate::url::Address;
 
 const SECTIONS: u64 = 1_024;
 const STEP: u64 = 10_000;
-/// The larger the step, the more numbers are skipped if a process ends without closing.
+/// The larger the step, the more numbers are skipped if a process exits without calling `close`.
 const MAX_STEP: u64 = 1_000_000_000;
 const MAX_KEYS: u64 = 1_000_000;
-/// This many keys take 40 GB.
+/// At this limit, the keys take 40 GB.
 const MOST_KEYS: u64 = 1_000_000_000;
 const MAX_WAIT_MS: u32 = 10_000;
 
-/// The options of [`Sequences`](crate::Sequences).
+/// Options for [`Sequences`](crate::Sequences).
 ///
 /// | option | default | meaning |
 /// |---|---|---|
-/// | `store` | none: it must be given | the address of a store |
-/// | `sections` | 1024 | how many bounds the store has: 1 to 16,384. It cannot be changed later |
-/// | `step` | 10000 | how many numbers a bound is moved ahead: 1 to 1,000,000,000 |
-/// | `max_keys` | 1000000 | how many keys stay in memory, of at most 40 bytes each: 1 to 1,000,000,000 |
-/// | `max_wait_ms` | 10000 | the longest time that a call waits for the store: 0 to 4294967295 |
+/// | `store` | none (required) | the address of a store |
+/// | `sections` | 1024 | how many bounds the store keeps: 1 to 16,384. It cannot be changed later |
+/// | `step` | 10000 | the size of a step, in numbers: 1 to 1,000,000,000 |
+/// | `max_keys` | 1000000 | how many keys stay in memory, at up to 40 bytes each: 1 to 1,000,000,000 |
+/// | `max_wait_ms` | 10000 | the maximum time a call waits for the store: 0 to 4294967295 |
 ///
 /// A key's hash determines its section. When a section has less than one step left, its bound moves to two
 /// steps above the section's highest number. The store keeps the bounds in records of 64 bounds, with about
-/// 10 bytes per bound. A write moves all bounds in the record that need it.
+/// 10 bytes per bound. A write moves all bounds in the record that need moving.
 ///
 /// ```no_run
 /// use polyflake_coordination::SequencesOptions;
@@ -54,7 +54,7 @@ pub struct SequencesOptions {
 }
 
 impl SequencesOptions {
-    /// Creates the options for sequences with this name, which has 1 to 100 characters and no control
+    /// Creates the options for sequences with this name: 1 to 100 characters, none of them control
     /// characters.
     pub fn new(name: &str) -> Self {
         let mut options = Self {
@@ -72,7 +72,7 @@ impl SequencesOptions {
         options
     }
 
-    /// Sets the store's address, such as `postgres://host/chat`. While this process has the lease, other
+    /// Sets the store's address, such as `postgres://host/chat`. While this process holds the lease, other
     /// processes see the `label` in its address.
     pub fn store(mut self, address: &str) -> Self {
         match Address::parse(address) {
@@ -104,7 +104,7 @@ impl SequencesOptions {
         self
     }
 
-    /// Sets the largest number of keys in memory.
+    /// Sets the maximum number of keys in memory.
     pub fn max_keys(self, keys: impl Into<Number>) -> Self {
         self.max_keys_named(keys, "max_keys")
     }
@@ -117,7 +117,7 @@ impl SequencesOptions {
         self
     }
 
-    /// Sets the longest time that a call waits for the store.
+    /// Sets the maximum time a call waits for the store.
     pub fn max_wait_ms(self, ms: impl Into<Number>) -> Self {
         self.max_wait_ms_named(ms, "max_wait_ms")
     }
@@ -130,7 +130,7 @@ impl SequencesOptions {
         self
     }
 
-    /// Sets an option by name, for languages that pass options as text.
+    /// Sets an option by name, for languages that pass options as strings.
     pub fn set(self, name: &str, value: &str) -> Self {
         self.set_one(name, value, ["max_keys", "max_wait_ms"])
     }

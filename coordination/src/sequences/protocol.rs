@@ -2,16 +2,16 @@
 //! store, and interprets the answers. It does no I/O.
 //!
 //! A set's bounds are kept in records with [`SECTIONS`] bounds each, in the same group as the owner's record.
-//! The owner's record guards every write, so that only the present owner's writes take effect. A key gets
+//! The owner's record guards every write, so that only the current owner's writes take effect. A key is given
 //! only numbers above the bound that the owner found or created, up to the bound that the owner wrote.
 //!
 //! If a write's reply is lost, the owner repeats the write, with the same version and the same bounds, until
-//! the store answers. The write compares the version that was read before, so it takes effect once. An
+//! the store answers. The write compares the version that was read before, so it takes effect only once. An
 //! owner's moves and renewals must not overlap. After each renewal, pass the new version of the owner's
 //! record to [`Bounds::renewed`].
 //!
-//! If the store lost writes, an owner that rejoins writes all bounds again from memory before it issues
-//! numbers. A new owner waits for the fence to pass, and then moves every bound ahead by `skip`.
+//! If the store lost writes, an owner that rejoins rewrites all bounds from memory before it issues numbers.
+//! A new owner waits for the fence to pass, and then moves every bound ahead by `skip`.
 
 #[cfg(test)]
 mod model;
@@ -59,21 +59,21 @@ pub(crate) struct Received {
     pub(crate) incarnation: String,
 }
 
-/// The reason why bounds could not be read or moved.
+/// Why bounds could not be read or moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Another process owns the set, or the owner has renewed its record since.
+    /// Another process owns the set, or the owner has since renewed its record.
     NotOwner,
     /// The store lost writes. The process must first rejoin or acquire the lease.
     Lost,
-    /// The set was created with another number of sections.
+    /// The set was created with a different number of sections.
     OtherSections {
         found: usize,
     },
     OtherHash {
         found: String,
     },
-    /// A bound has reached the highest number.
+    /// A bound has reached the highest possible number.
     End,
     Contended,
     Unreadable {
@@ -82,7 +82,7 @@ pub(crate) enum Refusal {
     },
 }
 
-/// The present owner's record.
+/// The current owner's record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Owner {
     pub(crate) name: String,
@@ -95,11 +95,11 @@ pub(crate) struct Owner {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Next {
     Ask(Request),
-    /// The attempt is over. Keys may get numbers up to the bounds.
+    /// The attempt is over. Keys may be given numbers up to the bounds.
     Done,
 }
 
-/// A section's keys may get numbers above `above`, up to `bound`.
+/// A section's keys may be given numbers above `above`, up to `bound`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Range {
     pub(crate) above: u64,
@@ -179,8 +179,8 @@ impl Bounds {
         }
     }
 
-    /// Continues after another lease of the same process. Keys get only numbers above the former lease's
-    /// bounds, whatever the store contains.
+    /// Continues from an earlier lease held by the same process. Keys are given only numbers above the
+    /// former lease's bounds, whatever the store contains.
     #[must_use]
     pub(crate) fn above(mut self, former: &Self) -> Self {
         for (part, former) in self.parts.iter_mut().zip(&former.parts) {
@@ -189,13 +189,13 @@ impl Bounds {
         self
     }
 
-    /// Continues with the same lease after its record got a new version.
+    /// Continues with the same lease after its record was given a new version.
     pub(crate) fn renewed(&mut self, version: u64) {
         self.owner.version = version;
     }
 
-    /// Continues with the same lease after the store lost writes. All bounds are written again before keys
-    /// get more numbers.
+    /// Continues with the same lease after the store lost writes. All bounds are rewritten before keys are
+    /// given more numbers.
     pub(crate) fn rejoined(&mut self, owner: Owner) {
         self.owner = owner;
         #[cfg(test)]
@@ -208,7 +208,7 @@ impl Bounds {
         }
     }
 
-    /// Returns the range of numbers that a section's keys may get now. The caller must hold the lease.
+    /// Returns the range of numbers that a section's keys may be given now. The caller must hold the lease.
     pub(crate) fn range(&self, section: usize) -> Option<Range> {
         let part = self.parts.get(section / SECTIONS).filter(|_| self.is_loaded)?;
         let (above, bound) = (part.above.get(section % SECTIONS)?, part.bounds.get(section % SECTIONS)?);
@@ -269,8 +269,8 @@ impl Bounds {
         Ok(write.map_or(Next::Done, |write| Next::Ask(Request::Write(write))))
     }
 
-    /// Returns the pending writes, in the order in which [`step`](Self::step) requests them. They do not
-    /// depend on each other.
+    /// Returns the pending writes, in the order that [`step`](Self::step) requests them. They do not depend
+    /// on each other.
     fn pending(&self) -> impl Iterator<Item = Write> {
         self.parts.iter().filter_map(|part| {
             let (pending, expected) = (part.pending.as_ref()?, part.version);
@@ -283,8 +283,8 @@ impl Bounds {
         })
     }
 
-    /// Stores the bounds that a read found. If this owner must write other bounds before keys get numbers,
-    /// prepares that write.
+    /// Stores the bounds that a read found. If this owner must write different bounds before keys are given
+    /// numbers, prepares that write.
     fn read(
         &mut self,
         at: usize,
@@ -318,8 +318,8 @@ impl Bounds {
         part.skip = part.skip.max(text.skip);
         part.incarnation.clone_from(incarnation);
         (part.is_read, part.version) = (true, record.map(|record| record.version));
-        // This owner has not issued a number above its own bounds, and a bound that comes back after a loss
-        // is not higher.
+        // This owner has not issued a number above its own bounds, and a bound that the store reverts to
+        // after losing writes is no higher than those.
         let above: Vec<_> = if part.is_own { part.above.clone() } else { bounds.clone() };
         if bounds != text.bounds || text.incarnation != *incarnation {
             let text = Text { skip: part.skip, incarnation: incarnation.clone(), bounds, ..text };
@@ -378,8 +378,8 @@ impl Bounds {
         Ok(())
     }
 
-    /// Records that a section's bound moved by `within_a_minute` in the present minute. Twice that distance
-    /// is stored as `skip` with the next move, unless it is lower than before. A new owner skips that many
+    /// Records that a section's bound moved by `within_a_minute` in the current minute. Twice that distance
+    /// is stored as `skip` with the next move, unless the stored value is larger. A new owner skips that many
     /// numbers if the store lost writes.
     pub(crate) fn advances(&mut self, section: usize, within_a_minute: u64) {
         if let Some(part) = self.parts.get_mut(section / SECTIONS) {
@@ -388,7 +388,7 @@ impl Bounds {
     }
 
     /// Prepares the owner's last writes, which set each bound to the highest number in its section.
-    /// Afterwards, keys get no more numbers, and the owner can release its lease.
+    /// Afterwards, keys are given no more numbers, and the owner can release its lease.
     pub(crate) fn give_back(&mut self, given: &[u64], random: Random<'_>) {
         self.has_ended = true;
         if !core::mem::take(&mut self.is_loaded) {
@@ -408,7 +408,7 @@ impl Bounds {
     }
 }
 
-/// Runs an attempt: sends requests until none are left. The future may be dropped at any time, and the
+/// Makes one attempt: sends requests until none are left. The future may be dropped at any time, and the
 /// attempt started again.
 pub(crate) async fn go<F: From<StoreError> + From<Refusal>>(
     store: &mut dyn Store,
@@ -423,7 +423,7 @@ pub(crate) async fn go<F: From<StoreError> + From<Refusal>>(
                 let names: Vec<_> = names.iter().map(String::as_str).collect();
                 vec![store.read(group, Some(&names)).await?.map(Reply::Read)]
             }
-            // Send all pending writes together, not only this one.
+            // Send all pending writes together, not just this one.
             Request::Write(_) => {
                 let writes: Vec<_> = bounds.pending().collect();
                 let answers = store.write_each(&writes).await?;
@@ -441,7 +441,7 @@ pub(crate) async fn go<F: From<StoreError> + From<Refusal>>(
     Ok(())
 }
 
-/// A rule that the tests remove. Without the rule, some history must break a promise.
+/// A rule that the tests can turn off. Without the rule, some history must break a promise.
 #[cfg(test)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Rule {

@@ -4,31 +4,31 @@ use hashbrown::HashTable;
 
 use crate::store::LAST_NUMBER;
 
-/// The highest bit, which numbers do not use. It marks a key that was used again after its first number.
+/// The highest bit, which numbers do not use. It marks a key that has been used more than once.
 const USED: u64 = 1 << 63;
 
 /// A key and its last number. Only the key's hash is stored, so keys with the same hash share a count.
 #[derive(Debug, Clone, Copy)]
 struct Key {
     hash: u64,
-    /// The key's last number, combined with [`USED`] if the key was used again.
+    /// The key's last number, combined with [`USED`] if the key has been used more than once.
     number: u64,
 }
 
-/// A section's keys, and the limits for their numbers.
+/// A section's keys, and the limits on their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Section {
     keys: HashTable<Key>,
-    /// Keys get only numbers above this one, since other processes may have issued this number and lower
-    /// ones.
+    /// Keys are given only numbers above this one, since other processes may have issued this number and
+    /// lower ones.
     above: u64,
     /// The highest number that an evicted key had, or `above`. An unknown key continues from here.
     left: u64,
     /// The highest number that a key has received, or `above`.
     highest: u64,
-    /// The bound in the store. Keys do not get numbers above it.
+    /// The bound in the store. Keys are not given numbers above it.
     bound: u64,
-    /// Whether the section waits for a higher bound.
+    /// Whether the section is waiting for a higher bound.
     pub(super) is_asked: bool,
 }
 
@@ -36,14 +36,14 @@ pub(super) struct Section {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Given {
     pub(super) number: u64,
-    /// The count of numbers left up to the bound.
+    /// How many numbers are left before the section reaches its bound.
     pub(super) left: u64,
-    /// The count of keys that were evicted to make room for this key.
+    /// The number of keys evicted to make room for this key.
     pub(super) evicted: usize,
 }
 
-/// Returns a key's position in the table. A secret is mixed in, since an attacker who knows the hash could
-/// otherwise choose keys that all have the same position.
+/// Returns a key's position in the table. A secret is mixed in. Otherwise, an attacker who knows the hash
+/// could choose keys that all have the same position.
 #[inline]
 fn place(hash: u64, secret: u64) -> u64 {
     let product = u128::from(hash ^ secret) * u128::from(0x9E37_79B9_7F4A_7C15_u64);
@@ -110,8 +110,8 @@ impl Section {
         evicted
     }
 
-    /// Takes back the key's last number, if `number` is the last. No caller has seen this number, so the key
-    /// can get it again.
+    /// Takes back the key's last number, if that is `number`. No caller has seen this number, so it can be
+    /// given to the key again.
     pub(super) fn take_back(&mut self, hash: u64, number: u64, secret: u64) {
         if let Some(key) = self.keys.find_mut(place(hash, secret), |key| key.hash == hash) {
             if key.number & !USED == number && number > self.above {
@@ -120,7 +120,7 @@ impl Section {
         }
     }
 
-    /// Sets the bound that the store has now. Other processes may have issued the numbers up to `above`.
+    /// Sets the bound that is now in the store. Other processes may have issued the numbers up to `above`.
     pub(super) fn extend(&mut self, above: u64, bound: u64) {
         if above > self.above {
             self.above = above;
@@ -139,8 +139,8 @@ impl Section {
         self.bound
     }
 
-    /// Returns the count of numbers left up to the bound. If the store lost writes, the bound may be below
-    /// numbers that were already issued.
+    /// Returns how many numbers are left before the section reaches its bound. If the store lost writes, the
+    /// bound may be below numbers that were already issued.
     pub(super) fn left(&self) -> u64 {
         self.bound.saturating_sub(self.highest)
     }
@@ -188,7 +188,7 @@ mod tests {
         fn each_key_counts_up_within_what_was_reserved(acts in acts(), most in 1..20_usize, secret: u64) {
             let mut section = Section::default();
             let mut last: HashMap<u64, u64> = HashMap::new();
-            // Keys may get numbers above `above`, up to `bound`.
+            // Keys may be given numbers above `above`, up to `bound`.
             let (mut above, mut bound) = (0, 0);
             for act in acts {
                 match act {
@@ -240,9 +240,10 @@ mod tests {
             next(&mut section, 2);
         }
         assert_eq!((next(&mut section, 3), next(&mut section, 3), next(&mut section, 4)), (1, 2, 1));
-        // Key 4 was used only once, so it is evicted for key 5, which continues above key 4's number.
+        // Key 4 was used only once, so it is evicted to make room for key 5, which continues above key 4's
+        // number.
         assert_eq!((next(&mut section, 5), section.len()), (2, 4));
-        // Then key 5 is evicted for key 4.
+        // Then key 5 is evicted to make room for key 4.
         assert_eq!(next(&mut section, 4), 3);
         assert_eq!((next(&mut section, 1), next(&mut section, 2), next(&mut section, 3)), (11, 6, 3));
     }
@@ -272,7 +273,7 @@ mod tests {
             next(&mut section, hash);
         }
         assert_eq!((next(&mut section, 5), section.len()), (3, 4));
-        // All marks were removed. Keys that are used now stay.
+        // All marks were removed. Keys that are used from now on stay.
         let stays: Vec<_> = (1..5).filter(|&hash| next(&mut section, hash) == 3).collect();
         assert!(stays.len() >= 3, "{stays:?}");
         let mut section = open(10);

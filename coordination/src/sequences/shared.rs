@@ -1,4 +1,4 @@
-//! The state that Sequences with the same name share with the task that keeps their lease.
+//! The state that Sequences with the same name share with the task that maintains their lease.
 
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -19,11 +19,11 @@ use crate::url::Address;
 use crate::users::Users;
 use crate::watched::{Trouble, Waiting, Watched, lock};
 
-/// The largest number of shards, each with a lock. With this many, threads seldom wait for each other, and a
-/// batch takes few locks.
+/// The maximum number of shards, each with its own lock. It is high enough that threads seldom wait for each
+/// other, and low enough that a batch takes few locks.
 const MAX_SHARDS: usize = 32;
 
-/// The state that Sequences with the same name share with the task that keeps their lease.
+/// The state that Sequences with the same name share with the task that maintains their lease.
 pub(crate) struct Shared {
     /// The store, the namespace and the name, in one string.
     pub(crate) key: String,
@@ -31,7 +31,7 @@ pub(crate) struct Shared {
     pub(crate) name: String,
     pub(crate) step: u64,
     max_keys: u64,
-    /// The largest number of keys in a section.
+    /// The maximum number of keys in a section.
     most: usize,
     /// The sections, grouped into shards. All sections in a shard share a lock.
     shards: Box<[Mutex<Box<[Section]>>]>,
@@ -49,7 +49,7 @@ pub(crate) struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The reasons why the last requests for the lease and for bounds failed.
+    /// Why the last requests for the lease and for bounds failed.
     lease: Option<Trouble>,
     bounds: Option<Trouble>,
     has_opened: bool,
@@ -69,7 +69,7 @@ pub(super) struct Counts {
     pub(super) moves: AtomicU64,
 }
 
-/// The reason why a call has no number yet.
+/// Why a call has no number yet.
 pub(super) enum Lacks {
     /// The lease belongs to another process, or was not renewed.
     Lease,
@@ -160,7 +160,7 @@ impl Shared {
         Err(Lacks::Lease)
     }
 
-    /// Takes back a failed call's numbers, unless another call got a later number for the same key.
+    /// Takes back a failed call's numbers, unless another call has received a later number for the same key.
     #[cold]
     pub(super) fn take_back(&self, hashes: &[u64], numbers: &[u64]) {
         // Take back a key's last number first.
@@ -173,7 +173,7 @@ impl Shared {
         }
     }
 
-    /// Takes the next numbers for the keys with these hashes. A key gets 0 if its section has reached its
+    /// Takes the next numbers for the keys with these hashes. A key is given 0 if its section has reached its
     /// bound. If the lease is not held, takes the numbers back and returns false. Takes each lock once for
     /// all of its keys, and does not read a clock in between, so that the processor can look up several keys
     /// at a time.
@@ -223,7 +223,7 @@ impl Shared {
         Ok(number)
     }
 
-    /// Returns the shard for a key, and the section's position in that shard.
+    /// Returns the shard that contains a key's section, and the section's position in that shard.
     #[inline]
     fn place_of(&self, hash: u64) -> (usize, usize) {
         let section = hash::section_of(hash, self.section_count);
@@ -252,7 +252,7 @@ impl Shared {
         if self.is_held() { Lacks::Bound } else { Lacks::Lease }
     }
 
-    /// Returns the error for a waiting call, if waiting does not help.
+    /// Returns the error for a waiting call, if waiting would not help.
     pub(super) fn trouble_of(&self, lacks: &Lacks) -> Option<Error> {
         match lacks {
             Lacks::Lease => self.wake.notify_one(),
@@ -263,7 +263,7 @@ impl Shared {
         state.failed.or(state.trouble(lacks).filter(|trouble| trouble.is_final).map(|trouble| trouble.error))
     }
 
-    /// Returns the error for a call that got no number and stops waiting.
+    /// Returns the error for a call that received no number and gives up waiting.
     pub(super) fn why(&self, lacks: &Lacks) -> Error {
         if matches!(lacks, Lacks::End) {
             let why = format!("the section of this key has reached its end, {LAST_NUMBER}");
@@ -287,7 +287,7 @@ impl Shared {
         self.error(code, why)
     }
 
-    /// Creates an error whose text includes the name of the sequences.
+    /// Creates an error whose message includes the name of the sequences.
     pub(crate) fn error(&self, code: ErrorCode, why: &str) -> Error {
         Error::from_outside(code, &format!("sequences {:?}: {why}", self.name))
     }
@@ -306,7 +306,7 @@ impl Shared {
         self.state.wait_until_open(wait, &self.address, || self.opened()).await
     }
 
-    /// Returns a result once the sequences are open or have failed to open. Until then, returns `None`.
+    /// Returns a result once the sequences are open or have failed to open, and `None` before that.
     fn opened(&self) -> Option<Result<(), Error>> {
         let state = self.state.get();
         match state.failed {
@@ -326,12 +326,12 @@ impl Shared {
         });
     }
 
-    /// For the task: stores the reason why a request for the lease failed.
+    /// For the task: records why a request for the lease failed.
     pub(crate) fn has_no_lease(&self, trouble: Trouble) {
         self.state.change(|state| state.lease = Some(trouble));
     }
 
-    /// For the task: stores the reason why the bounds could not be moved.
+    /// For the task: records why the bounds could not be moved.
     pub(crate) fn has_no_bounds(&self, trouble: Trouble) {
         self.state.change(|state| state.bounds = Some(trouble));
     }
@@ -355,8 +355,8 @@ impl Shared {
     }
 
     /// For the task: returns the sections whose bounds must move, and their new bounds. To save writes, if
-    /// one section in a record needs a higher bound, all sections in that record with less than one and a
-    /// half steps left move too.
+    /// one section in a record needs a higher bound, the result includes all sections in that record that
+    /// have less than one and a half steps left.
     pub(crate) fn wanted(&self) -> Vec<(usize, u64)> {
         let (ahead, enough) = (self.step.saturating_mul(2), self.step.saturating_add(self.step / 2));
         let mut all = Vec::with_capacity(self.section_count);
@@ -377,7 +377,7 @@ impl Shared {
         all.chunks(SECTIONS).enumerate().flat_map(of_record).collect()
     }
 
-    /// For the task: passes the bounds in the store to the sections.
+    /// For the task: passes the store's bounds to the sections.
     pub(crate) fn extend(&self, range_of: impl Fn(usize) -> Option<Range>) {
         for (shard, first) in self.shards.iter().zip((0..).step_by(self.per_shard)) {
             for (section, at) in lock(shard).iter_mut().zip(first..) {

@@ -1,4 +1,4 @@
-//! The names of custom stores, and the functions that open these stores.
+//! The names of custom stores, and the functions that open them.
 
 use core::fmt;
 use std::sync::OnceLock;
@@ -11,8 +11,8 @@ use crate::url::{Address, REGISTERED, Scheme};
 
 type Open = dyn Fn(&Address) -> Result<Box<dyn Store>, StoreError> + Send + Sync;
 
-/// A name, and the next registration. The registrations form a chain that only grows, so readers need no
-/// lock. A forked child could inherit a lock while it is held.
+/// A registered name, and a link to the next registration. The registrations form a chain that only grows, so
+/// readers need no lock. A forked child could inherit a lock in its held state.
 struct Kind {
     name: String,
     open: Box<Open>,
@@ -29,18 +29,18 @@ impl fmt::Debug for Kind {
     }
 }
 
-/// Registers your own store under a name. If an address starts with `NAME://`, `open` opens the store.
+/// Registers your own store under a name. For addresses that start with `NAME://`, `open` opens the store.
 /// Snowflakes, counters, sequences and [`Admin`](crate::Admin) then accept these addresses like any other,
 /// with the same parameters.
 ///
-/// Register a name once in a process, before you use the first such address. Polyflake calls `open` for each
+/// Register a name once per process, before you first use such an address. Polyflake calls `open` for each
 /// connection. All leases at an address share one connection, and all counters and sequences at the address
-/// share another. `open` runs on the thread that talks to stores, so it must not block. Connect at the
-/// store's first call instead. A forked child calls `open` again. These addresses may have hosts, a path, and
+/// share another. `open` runs on the thread that talks to stores, so it must not block. Connect on the first
+/// call to the store instead. A forked child calls `open` again. These addresses may have hosts, a path, and
 /// parameters that [`Address::parameter`] reads. [`Address`] shows neither passwords nor parameters, so begin
-/// the text of each error with the address.
+/// each error message with the address.
 ///
-/// [`records::Store`](crate::records::Store) describes the duties of a store, and
+/// [`records::Store`](crate::records::Store) describes a store's duties, and
 /// [`records::conformance`](crate::records::conformance) tests them.
 /// [`records::MemoryStore`](crate::records::MemoryStore) is a short example that keeps records for one
 /// process:
@@ -65,7 +65,7 @@ impl fmt::Debug for Kind {
 ///
 /// # Errors
 ///
-/// Returns `invalid_option` if the name is registered already, belongs to one of Polyflake's stores, or is
+/// Returns `invalid_option` if the name is already registered, belongs to one of Polyflake's stores, or is
 /// not a valid name: 1 to 32 lowercase letters, digits and hyphens, beginning with a letter.
 pub fn register(
     name: &str,
@@ -92,7 +92,7 @@ pub fn register(
         Box::leak(Box::new(Kind { name: name.into(), open: Box::new(open), next: Next::new() }));
     let _ = REGISTERED.set(registered);
     let mut place = &FIRST;
-    // If another thread is faster, this entry comes after that thread's entry.
+    // If another thread gets there first, this entry goes after that thread's entry.
     while let Err(unset) = place.set(new) {
         let Some(kind) = place.get() else { continue };
         if kind.name == name {

@@ -1,8 +1,8 @@
 //! Records in etcd, through each server's JSON gateway, `/v3/kv/txn`.
 //!
 //! Each record has a key. A change is one transaction that compares the values of the record and its guard.
-//! Polyflake does not use etcd's own leases. The record contains the expiry, by the clock in the replies'
-//! `Date`, so that an expired lease looks the same in every store.
+//! Polyflake does not use etcd's own leases. Instead, the record contains the expiry, based on the time in
+//! the replies' `Date` header, so that an expired lease looks the same in every store.
 
 mod records;
 
@@ -96,7 +96,7 @@ struct Pair {
     value: String,
 }
 
-/// The reason why a request got no usable answer.
+/// The reason a request received no usable answer.
 enum Fault {
     /// The token is no longer valid.
     Token,
@@ -104,7 +104,7 @@ enum Fault {
 }
 
 impl EtcdStore {
-    /// Creates the store. It connects at the first call.
+    /// Creates the store. It connects on the first call.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl EtcdStore {
         if let Some(it) = self.connection.take().filter(is_good) {
             return Ok(it);
         }
-        // The new connection may lead to another store with other values.
+        // The new connection may lead to a different store with different values.
         self.known.clear();
         self.hosts.connect(async |host, port| self.connect_to(host, port).await).await
     }
@@ -164,8 +164,8 @@ impl EtcdStore {
         let mut connection =
             Connection { sender, host, token: None, cluster: String::new(), used: Used::now() };
         self.authenticate(&mut connection).await?;
-        // A member without a leader does not answer a linearizable read, nor does a learner. The user may
-        // have rights only in its namespace.
+        // Neither a member without a leader nor a learner answers a linearizable read. The user may have
+        // rights only in this namespace.
         let any = range(&format!("{PREFIX}{}/", self.address.namespace), None, &json!({}));
         let reply = self.post(&mut connection, "/v3/kv/txn", &json!({ "success": [any] })).await;
         connection.cluster = reply.map_err(|e| self.told(e))?.header.cluster_id;
@@ -244,7 +244,7 @@ impl EtcdStore {
         Ok(reply)
     }
 
-    /// Returns the fault for the gRPC code in the body.
+    /// Converts the gRPC code in the body to a fault.
     fn fault(&self, status: StatusCode, body: &Value) -> Fault {
         let text = ["message", "error"].iter().find_map(|it| body.get(it)?.as_str());
         let text = text.map_or_else(|| format!("HTTP status {status}"), ToOwned::to_owned);
@@ -275,7 +275,7 @@ impl EtcdStore {
     async fn txn(&mut self, body: &Value) -> Result<Reply, StoreError> {
         let mut connection = self.connection().await?;
         let reply = match self.post(&mut connection, "/v3/kv/txn", body).await {
-            // Tokens expire after some minutes. The request changed nothing.
+            // Tokens expire after a few minutes. The request changed nothing.
             Err(Fault::Token) if connection.token.is_some() => {
                 self.authenticate(&mut connection).await?;
                 self.post(&mut connection, "/v3/kv/txn", body).await
@@ -304,7 +304,7 @@ fn range(key: &str, prefix: Option<&str>, more: &Value) -> Value {
     let mut it = more.clone();
     it["key"] = json!(STANDARD.encode(key));
     if let Some(prefix) = prefix {
-        // Prefixes end in a slash, and 0 is the byte after the slash.
+        // Prefixes end in a slash, and `0` is the next character in ASCII.
         it["range_end"] = json!(STANDARD.encode(format!("{}0", prefix.trim_end_matches('/'))));
     }
     json!({ "request_range": it })

@@ -9,18 +9,18 @@ use std::time::Duration;
 static BUSY: AtomicBool = AtomicBool::new(false);
 static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
-/// While this value exists, a `fork` of this process waits.
+/// While this value exists, any `fork` in this process waits.
 #[derive(Debug)]
 pub(super) struct NoForks(());
 
 impl NoForks {
     pub(super) fn begin() -> Self {
         if !IS_REGISTERED.swap(true, Ordering::AcqRel) {
-            // SAFETY: the handlers only wait for an atomic and store to it, and are never unloaded, like the
+            // SAFETY: the handlers only wait on an atomic and store to it, and are never unloaded, like the
             // core's handlers.
             #[allow(unsafe_code)]
             let refused = unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
-            // This fails only if memory is short. The next call tries again.
+            // This fails only if memory runs short. The next call tries again.
             IS_REGISTERED.store(refused == 0, Ordering::Release);
         }
         before();

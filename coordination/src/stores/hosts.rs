@@ -1,5 +1,5 @@
-//! Chooses the host to try first, limits the time for each host, and detects connections that have been idle
-//! for too long.
+//! Chooses the host to try first, limits the time spent on each host, and detects connections that have been
+//! idle for too long.
 
 use core::cell::Cell;
 use core::time::Duration;
@@ -13,7 +13,7 @@ use crate::url::Address;
 /// of an idle counter.
 const LEAST_PAUSE_MS: u64 = 4_000;
 
-/// The hosts of an address. Each attempt may start at another host.
+/// The hosts in an address. Each attempt may start with a different host.
 #[derive(Debug)]
 pub(super) struct Hosts {
     address: Address,
@@ -26,13 +26,13 @@ impl Hosts {
         Self { address: address.clone(), first: Cell::new(0) }
     }
 
-    /// Lets the next attempt start with the next host, since the current host may be silent or have no
+    /// Makes the next attempt start with the next host, since the current host may be silent or have no
     /// leader.
     pub(super) fn turn(&self) {
         self.first.set((self.first.get() + 1) % self.address.hosts().len().max(1));
     }
 
-    /// Returns the time limit for connecting to each host. One more share of the attempt is left for the
+    /// Returns the time limit for connecting to each host. An equal share of the attempt is left for the
     /// request.
     fn share(&self) -> Duration {
         let hosts = u32::try_from(self.address.hosts().len()).unwrap_or(u32::MAX);
@@ -64,24 +64,25 @@ impl Hosts {
             said.push(if hosts.len() == 1 { told } else { format!("{host}:{port}: {told}") });
         }
         let text = prefix + &said.join("; ");
-        // A refusal is more helpful than the error of a host that is down.
+        // A refusal is more helpful than an error from a host that is down.
         Err(if is_refused { StoreError::Refused(text) } else { StoreError::Unreachable(text) })
     }
 
-    /// Returns true if a connection was idle for longer than the time between renewals. The network may have
-    /// dropped such a connection without notice.
+    /// Returns true if a connection has been idle for longer than the time between renewals. The network may
+    /// have silently dropped such a connection.
     pub(super) fn is_idle(&self, used: Used) -> bool {
         used.ago_ms() > self.longest_pause_ms()
     }
 
-    /// Returns a third of the TTL plus the jitter of renewals, but at least [`LEAST_PAUSE_MS`]. Counters
-    /// check their stores every 3 s, even if the TTL is shorter.
+    /// Returns a third of the TTL plus the renewal jitter, but at least [`LEAST_PAUSE_MS`]. Counters check
+    /// their stores every 3 s, even if the TTL is shorter.
     fn longest_pause_ms(&self) -> u64 {
         (self.address.ttl_ms * 2 / 5).max(LEAST_PAUSE_MS)
     }
 }
 
-/// The time when a connection was last used, by a clock that keeps running during sleep.
+/// The time when a connection was last used, according to a clock that keeps running while the machine
+/// sleeps.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Used(u64);
 
@@ -127,7 +128,7 @@ mod tests {
                 asked.set(format!("{}{host}", asked.take()));
                 match host {
                     _ if good.contains(host) => Ok(port),
-                    // This host stays silent.
+                    // This host never answers.
                     "b" => core::future::pending().await,
                     _ => Err(StoreError::Unreachable(format!("{}: refused", hosts.address))),
                 }
@@ -136,7 +137,7 @@ mod tests {
             (answer, asked.take())
         };
         assert_eq!(ask("b"), (Ok(7), "ab".into()));
-        // The silent host remains the first until the attempt fails.
+        // The silent host stays first until the attempt fails.
         assert_eq!(ask("b"), (Ok(7), "b".into()));
         hosts.turn();
         assert_eq!(ask("ab"), (Ok(2379), "ca".into()));
@@ -165,7 +166,7 @@ mod tests {
     fn a_connection_outlives_the_pause_between_renewals() {
         let hosts = hosts("etcd://a?ttl=30s");
         assert_eq!(hosts.longest_pause_ms(), 12_000);
-        // The pause also covers two checks of an idle counter.
+        // The limit is also longer than the time between two checks of an idle counter.
         assert_eq!(self::hosts("etcd://a?ttl=3s").longest_pause_ms(), 4_000);
         assert!(!hosts.is_idle(Used::now()));
     }

@@ -6,8 +6,8 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 
 use crate::records::{Add, Added, Outcome, Record, Write};
 
-/// The characters to escape. A znode's name cannot contain them, they separate the parts of a key, or shells
-/// treat them specially.
+/// The characters to escape. Either a znode's name cannot contain them, or they separate the parts of a key,
+/// or shells treat them specially.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'/').add(b'%').add(b' ').add(b'"').add(b'\'').add(b'\\');
 
 /// Escapes a name, so that it can be one part of a key. A part must not be `.` or `..`.
@@ -18,7 +18,7 @@ pub(super) fn escaped(name: &str) -> String {
     }
 }
 
-/// Returns the name that `part` stands for, or `None` if Polyflake would not write a name like this.
+/// Returns the name that `part` stands for, or `None` if Polyflake would not write a name this way.
 pub(super) fn unescaped(part: &str) -> Option<String> {
     let name = percent_decode_str(part).decode_utf8().ok()?;
     (escaped(&name) == part).then(|| name.into())
@@ -29,7 +29,7 @@ pub(super) fn write(record: &Record) -> String {
     format!("{} {} {}", record.version, record.number, record.text)
 }
 
-/// Parses the record at a key, or returns the reason why it cannot be used.
+/// Parses the record at a key, or returns the reason it cannot be used.
 pub(super) fn read(key: &str, value: &str) -> Result<Record, String> {
     let record = || {
         let (version, rest) = value.split_once(' ')?;
@@ -46,7 +46,8 @@ pub(super) fn read(key: &str, value: &str) -> Result<Record, String> {
     })
 }
 
-/// Returns the error for a key of the former version. Polyflake creates nothing beside such a key.
+/// Returns the error to report for a key that an earlier version of Polyflake wrote. Nothing is created
+/// alongside such a key.
 pub(super) fn former(key: &str) -> String {
     format!(
         "{key} is of a former version of Polyflake, which this one does not read: remove it once no process uses it, and start a \
@@ -65,17 +66,17 @@ pub(super) enum Changed {
     Found(Option<Record>, Option<Record>),
 }
 
-/// The maximum number of attempts for a change while others change the same record. In each round, one of the
-/// changes succeeds.
+/// The maximum number of times a change is attempted while other processes keep changing the same record. In
+/// each round, one of the changes succeeds.
 pub(super) const ROUNDS: u64 = 64;
 
-/// Returns the error text for a change that was given up.
+/// Returns the error message for an abandoned change.
 pub(super) fn contended(key: &str) -> String {
     format!("every attempt to change {key} conflicted with another process")
 }
 
-/// Waits for a random time, so that processes do not all retry at once. With 8 processes that keep asking,
-/// this halves the time that each of them waits.
+/// Waits for a random time, so that processes do not all retry at once. With eight processes constantly
+/// making requests, this halves the time that each of them waits.
 pub(super) async fn pause(round: u64) {
     // The first refusal led to a fresh read, so retry at once.
     if round % 2 == 0 {

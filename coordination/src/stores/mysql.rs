@@ -24,14 +24,14 @@ use crate::records::Facts;
 use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Rows, Schema, StoreError};
 use crate::url::Address;
 
-/// The statements that prepare each session. The client sends the last statement first. Turning `autocommit`
-/// off and on ends a transaction that `init_connect` began and that nobody would commit. The isolation level
-/// applies to the transactions after that. At this level, the server can also log changes as statements.
-/// Times are in UTC, since other time zones repeat an hour. If a value does not fit, the server returns an
-/// error and does not cut the value. If it lacks an engine, it returns an error, too. A `ROLLBACK` does not
-/// begin another transaction, which nobody would commit. The server leaves out no rows, and refuses no
-/// statement because of the number of rows that the statement may examine. No session ends between two
-/// renewals. A statement waits a second for a row or table lock.
+/// The statements that set up each session. The client sends the last statement first. Turning `autocommit`
+/// off and on again ends any transaction that `init_connect` began, which would otherwise never be committed.
+/// The isolation level applies to the transactions that follow. At this level, the server can also log
+/// changes as statements. Times are in UTC, since other time zones repeat an hour. If a value does not fit,
+/// the server returns an error instead of truncating it. It also returns an error if it lacks a storage
+/// engine. A `ROLLBACK` does not begin another transaction, which would never be committed. The server never
+/// omits rows, and never refuses a statement because of how many rows it may examine. No session times out
+/// between two renewals. A statement waits at most one second for a row or table lock.
 const SETUP: [&str; 2] = [
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE",
     "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 0, \
@@ -42,7 +42,7 @@ const SETUP: [&str; 2] = [
 const NOW: &str = "CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000) AS UNSIGNED)";
 
 /// A condition that holds if the server accepts writes. Without this condition, users with enough privileges
-/// could write to a read-only replica. Later versions show a word in place of the number.
+/// could write to a read-only replica. Newer versions report a word instead of a number.
 const WRITABLE: &str = "CAST(@@GLOBAL.read_only AS CHAR) IN ('0', 'OFF')";
 
 /// The maximum length of a packet. No page of records is this long.
@@ -52,7 +52,7 @@ const MOST_OF_A_PACKET: usize = 1 << 26;
 pub struct MysqlStore {
     opts: Opts,
     attempt: Duration,
-    /// The database's location, for error texts.
+    /// The database's location, for error messages.
     at: String,
     is_durability_none: bool,
     facts: Facts,
@@ -77,9 +77,9 @@ struct Open {
 }
 
 impl Drop for Open {
-    /// Makes the client close the connection. The client does that if a connection is dropped in the middle
-    /// of a request. Otherwise, it would keep the connection and read the answer to its end, which may never
-    /// come.
+    /// Makes the client close the connection, as it does when a connection is dropped in the middle of a
+    /// request. Otherwise, it would keep the connection open and read the rest of the answer, which may never
+    /// arrive.
     fn drop(&mut self) {
         if self.is_busy {
             let _ = self.connection.ping().as_mut().poll(&mut Context::from_waker(Waker::noop()));
@@ -97,15 +97,15 @@ impl From<Error> for Fault {
 
 impl MysqlStore {
     /// Creates a store for an address in the form that MySQL's own tools accept, with `ssl-mode`, `ssl-ca`,
-    /// `ssl-cert` and `ssl-key` in its query. The store connects at the first call.
+    /// `ssl-cert` and `ssl-key` in its query. The store connects on the first call.
     ///
     /// # Errors
-    /// Fails if this is not such an address, or if it names no database.
+    /// Fails if `driver_url` is not such an address, or if it names no database.
     pub fn new(driver_url: &str) -> Result<Self, StoreError> {
         let (address, query) = driver_url.split_once('?').unwrap_or((driver_url, ""));
         let refused = |text: String| StoreError::Refused(format!("the address of MySQL: {text}"));
         if query.contains('@') {
-            // The error texts below quote parts of the query.
+            // The error messages below quote parts of the query.
             return Err(refused(
                 "a `?` in a user or password is written %3F, and an @ in the query %40".into(),
             ));
@@ -132,8 +132,8 @@ impl MysqlStore {
         let mut tls = opts.ssl_opts().cloned();
         let any_file = [&files.authorities, &files.certificate, &files.key].into_iter().any(Option::is_some);
         if mode.is_some() || any_file {
-            // Read the files now, so that the error text can name the path. The client reads them again for
-            // each connection.
+            // Read the files now, so that the error message can name the path. The client reads them again
+            // for each connection.
             tls::config(Check::Host, &files).map_err(refused)?;
             let default = if files.authorities.is_some() { "VERIFY_CA" } else { "REQUIRED" };
             tls = options(tls.unwrap_or_default(), mode.as_deref().unwrap_or(default), files)
@@ -145,7 +145,7 @@ impl MysqlStore {
             .ssl_opts::<Option<SslOpts>>(tls)
             // Count matching rows even if the statement leaves them unchanged.
             .client_found_rows(true)
-            // Otherwise the client would connect twice, as a user that the address does not name.
+            // Otherwise the client would connect twice, as a user not named in the address.
             .prefer_socket(false)
             // Otherwise the client would ask the server for these values, which only its pool and longer
             // statements need.
@@ -209,7 +209,7 @@ impl MysqlStore {
     }
 
     /// Makes one attempt. If an attempt fails or is dropped, its connection is not used again. After a mere
-    /// conflict with others' changes, the call is retried at once.
+    /// conflict with other clients' changes, the call is retried at once.
     async fn call<T>(&mut self, run: impl AsyncFn(&mut Open) -> Result<T, Fault>) -> Result<T, StoreError> {
         self.make_ready().await?;
         let Some(open) = self.open.as_mut() else { return Err(StoreError::Unreachable(self.at.clone())) };
@@ -219,8 +219,8 @@ impl MysqlStore {
             if !matches!(&result, Err(Fault::Client(error)) if is_contention(error)) {
                 break;
             }
-            // A deadlock has already undone the whole transaction. Other conflicts have undone only the
-            // statement.
+            // A deadlock has already rolled back the whole transaction. Other conflicts have rolled back only
+            // the statement.
             result = match open.connection.query_drop("ROLLBACK").await {
                 Ok(()) => run(open).await,
                 Err(error) => Err(error.into()),
@@ -257,9 +257,9 @@ async fn connect(opts: Opts, is_durability_none: bool, has_records: bool) -> Res
     Ok(open)
 }
 
-/// Returns true if others changed the same rows, or if this connection was part of a deadlock. Nothing is
-/// wrong with the server then. (MariaDB reports 1020 if a snapshot is older than a row. 1205 is not a
-/// conflict here, since it means that the call has already waited too long for a lock.)
+/// Returns true if other clients changed the same rows, or if this connection was involved in a deadlock. In
+/// either case, nothing is wrong with the server. (MariaDB reports 1020 if a snapshot is older than a row.
+/// 1205 is not a conflict here, since it means that the call has already waited too long for a lock.)
 fn is_contention(error: &Error) -> bool {
     matches!(error, Error::Server(ServerError { code, state, .. }) if matches!(code, 1020 | 1213) || state == "40001")
 }
@@ -272,18 +272,18 @@ fn options(given: SslOpts, mode: &str, files: Files) -> Result<Option<SslOpts>, 
         given = given.with_root_certs(vec![path.into()]).with_disable_built_in_roots(true);
     }
     if let (Some(certificate), Some(key)) = (files.certificate, files.key) {
-        // mysql_async 0.36 takes only RSA keys whose first line is BEGIN RSA PRIVATE KEY.
+        // mysql_async 0.36 accepts only RSA keys whose first line is BEGIN RSA PRIVATE KEY.
         let identity = ClientIdentity::new(PathBuf::from(certificate).into(), PathBuf::from(key).into());
         given = given.with_client_identity(Some(identity));
     }
     match mode {
         "DISABLED" => Ok(None),
-        // Like MySQL's tools, verify only what the mode asks for.
+        // Like MySQL's tools, verify only what the mode requires.
         "REQUIRED" => {
             Ok(Some(given.with_danger_accept_invalid_certs(true).with_danger_skip_domain_validation(true)))
         }
-        // Without this option, mysql_async would check the name, since it looks for an error text that rustls
-        // no longer writes.
+        // Without this option, mysql_async would check the name, since it looks for an error message that
+        // rustls no longer produces.
         "VERIFY_CA" => Ok(Some(given.with_danger_skip_domain_validation(true))),
         "VERIFY_IDENTITY" => Ok(Some(given)),
         _ => {
@@ -314,10 +314,10 @@ fn explain(at: &str, error: &Error) -> StoreError {
             1021 | 1114 => unreachable(&format_args!("the disk is full: {message}")),
             // This user has too many connections, or the server has too many prepared statements.
             1203 | 1226 | 1461 => unreachable(message),
-            // The host may not connect at all, or only with TLS.
+            // This host is not allowed to connect, or may connect only with TLS.
             1130 | 3159 => refused(message),
-            // Faults in the address, the privileges or the statement are permanent, but faults of the server
-            // may be temporary.
+            // Problems with the address, the privileges or the statement are permanent, but problems with the
+            // server may be temporary.
             _ if ["22", "28", "42"].iter().any(|class| state.starts_with(class)) => refused(message),
             _ => unreachable(message),
         },
@@ -356,7 +356,7 @@ impl counters::Client for Open {
         }
     }
 
-    /// Changes a row. The server returns the number in the field for a new row's ID.
+    /// Changes a row. The server returns the number in the field meant for a new row's ID.
     async fn number(
         &mut self,
         statement: &str,
@@ -367,7 +367,7 @@ impl counters::Client for Open {
             return Ok(None);
         }
         let number = match self.connection.last_insert_id() {
-            // If the change ran a trigger, the answer lacks the number, but the session still has it.
+            // If the change fired a trigger, the answer lacks the number, but the session still has it.
             None => self.connection.query_first("SELECT LAST_INSERT_ID()").await?,
             number => number,
         };

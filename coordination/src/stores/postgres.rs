@@ -1,8 +1,8 @@
-//! PostgreSQL 12 and later, even behind a pooler that uses another connection for each transaction.
+//! PostgreSQL 12 and later, even behind a pooler that uses a different connection for each transaction.
 //!
 //! Each statement is unnamed and complete in one message, and no statement changes the session's settings.
-//! The statement that adds to a counter is an exception. If no pooler is in between, the server keeps this
-//! statement, because parsing and planning it takes several times as long as running it.
+//! The one exception is the statement that adds to a counter. If there is no pooler in between, the server
+//! keeps this statement prepared, because parsing and planning it takes several times as long as running it.
 
 mod cancel;
 mod names;
@@ -21,6 +21,7 @@ use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs};
 use tokio_postgres::error::SqlState;
@@ -30,16 +31,14 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use self::records::DURABLE;
 use super::sql::counters::{self, Columns, Dialect, Value};
-use super::sql::{
-    self, ATTEMPT, LONGEST_LOCK, MOST_TRIES, Opening, longest_idle, none_of, other_format, read_only,
-};
+use super::sql::{self, ATTEMPT, MOST_TRIES, Opening, longest_idle, none_of, other_format, read_only};
 use super::tls::{self, Check, Files};
 use crate::records::Facts;
 use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Rows, Schema, StoreError};
 use crate::url::Address;
 
-/// An expression for the server and its instance. It is NULL on a standby. `pg_control_checkpoint()` would
-/// name the old timeline until the first checkpoint after a promotion.
+/// An expression that identifies the server and its instance. It is NULL on a standby.
+/// `pg_control_checkpoint()` would name the old timeline until the first checkpoint after a promotion.
 const INCARNATION: &str = "(SELECT CASE WHEN pg_is_in_recovery() THEN NULL ELSE 'system ' || system_identifier \
     || ' timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END FROM pg_control_system())";
 
@@ -49,7 +48,7 @@ const NOW: &str = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 /// pooler lends the connection to other clients afterwards.
 const BOUND: &str = "SET LOCAL lock_timeout = '1s'";
 
-/// The lock that lets only one process create the tables: `polyflak` in ASCII.
+/// The lock that prevents several processes from creating the tables at once: `polyflak` in ASCII.
 const LOCK: i64 = 0x706F_6C79_666C_616B;
 /// A PostgreSQL database.
 pub struct PostgresStore {
@@ -59,7 +58,7 @@ pub struct PostgresStore {
     next: usize,
     attempt: Duration,
     tls: MakeRustlsConnect,
-    /// The database's location, for error texts.
+    /// The database's location, for error messages.
     at: String,
     schema_name: String,
     is_durability_none: bool,
@@ -68,7 +67,9 @@ pub struct PostgresStore {
     has_records: bool,
     open: Option<Open>,
     opening: Opening<Open>,
-    /// The tables of earlier requests that the server did not answer in time.
+    /// Limits how many requests to stop a statement may be under way at once.
+    requests: Arc<Semaphore>,
+    /// The tables used by earlier requests that the server did not answer in time.
     maybe_locked: HashSet<Schema>,
 }
 
@@ -84,34 +85,36 @@ struct Open {
     client: Client,
     connection: Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>,
     ready: Option<records::Ready>,
-    /// True if the server's process has the number that the client received when it connected. A pooler sends
-    /// a number that it made up.
+    /// True if the server process's number is the one that the client received when it connected. A pooler
+    /// sends a made-up number.
     is_direct: bool,
-    /// The text of the statement that the server keeps, and the statement.
+    /// The SQL of the statement that the server keeps prepared, and the statement itself.
     kept: Option<(String, Statement)>,
     /// The host that the connection belongs to.
     host: usize,
     used: Instant,
-    /// The table of a request that the server has not answered.
+    /// The table used by a request that the server has not answered yet.
     busy_with: Option<Schema>,
-    /// The settings for a request to stop a statement.
+    /// These three fields are used to send a request to stop a statement.
+    requests: Arc<Semaphore>,
     config: Config,
     tls: MakeRustlsConnect,
 }
 
 impl Drop for Open {
     /// Asks the server to stop the statement. This is a courtesy, since nothing depends on whether or when
-    /// the request arrives. If the server stops a change that waits for a standby, everyone can see the
+    /// the request arrives. If the server stops a change that is waiting for a standby, everyone can see the
     /// change, but the standby may lack it. The change counts once it is written again. The later write comes
     /// after the change in the log, so a standby that has the later write also has the change.
     fn drop(&mut self) {
-        if let (Some(_), Ok(runtime)) = (self.busy_with, Handle::try_current()) {
+        let request = Arc::clone(&self.requests).try_acquire_owned();
+        if let (Some(_), Ok(request), Ok(runtime)) = (self.busy_with, request, Handle::try_current()) {
             let (token, config, tls) = (self.client.cancel_token(), self.config.clone(), self.tls.clone());
-            // A pooler remembers a statement only while its connection exists.
+            // A pooler remembers a statement only while the connection that sent it exists.
             let connection = core::mem::replace(&mut self.connection, Box::pin(core::future::ready(Ok(()))));
             runtime.spawn(async move {
-                let _ = timeout(LONGEST_LOCK, cancel::cancel(&token, &config, tls)).await;
-                drop(connection);
+                let _ = timeout(cancel::LONGEST, cancel::cancel(&token, &config, tls)).await;
+                drop((connection, request));
             });
         }
     }
@@ -130,15 +133,16 @@ impl Open {
         config: &Config,
         host: usize,
         tls: &MakeRustlsConnect,
+        requests: &Arc<Semaphore>,
     ) -> Result<Self, tokio_postgres::Error> {
         let (client, connection) = config.connect(tls.clone()).await?;
         let (connection, used) = (Box::pin(connection), Instant::now());
         let (config, tls) = (config.clone(), tls.clone());
-        let (ready, is_direct, kept, busy_with) = (None, false, None, None);
-        Ok(Self { client, connection, ready, is_direct, kept, host, used, busy_with, config, tls })
+        let (ready, is_direct, kept, busy_with, requests) = (None, false, None, None, Arc::clone(requests));
+        Ok(Self { client, connection, ready, is_direct, kept, host, used, busy_with, requests, config, tls })
     }
 
-    /// Waits for an answer and drives the connection meanwhile, so that no task is left if the caller drops
+    /// Drives the connection while waiting for an answer, so that no task is left behind if the caller drops
     /// the call.
     async fn drive<T>(
         connection: &mut Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>,
@@ -174,9 +178,9 @@ impl Open {
         Self::drive(&mut self.connection, self.client.batch_execute(statements)).await
     }
 
-    /// Checks that a change would get past a table's lock. A statement waits for that lock before it can set
-    /// a limit. If the role has no limit either, each attempt would leave one more statement waiting on the
-    /// server, since a pooler does not pass on requests to stop statements.
+    /// Checks that a lock on the table would not block a change. A statement waits for that lock before it
+    /// can set a limit. If the role has no limit either, each attempt would leave one more statement waiting
+    /// on the server, since a pooler does not pass on requests to stop statements.
     async fn try_lock(&mut self, table: Schema) -> Result<(), tokio_postgres::Error> {
         let table = match table {
             Schema::Polyflake => sql::records::Client::dialect(self).table,
@@ -184,7 +188,7 @@ impl Open {
         };
         // Statements that are sent together form one transaction.
         match self.run(&format!("{BOUND}; LOCK TABLE {table} IN ROW EXCLUSIVE MODE")).await {
-            // The call itself will show any other fault of the table.
+            // Any other problem with the table will surface in the call itself.
             Err(error) if error.code().is_some_and(|code| *code != SqlState::LOCK_NOT_AVAILABLE) => Ok(()),
             done => done,
         }
@@ -192,7 +196,7 @@ impl Open {
 }
 
 impl PostgresStore {
-    /// Creates a store for an address in the form that PostgreSQL's own clients accept. The store connects at
+    /// Creates a store for an address in the form that PostgreSQL's own clients accept. The store connects on
     /// the first call.
     ///
     /// # Errors
@@ -201,7 +205,7 @@ impl PostgresStore {
         let (address, query) = driver_url.split_once('?').unwrap_or((driver_url, ""));
         let refused = |text: String| StoreError::Refused(format!("the address of PostgreSQL: {text}"));
         if query.contains('@') {
-            // The error texts below quote parts of the query.
+            // The error messages below quote parts of the query.
             return Err(refused(
                 "a `?` in a user or password is written %3F, and an @ in the query %40".into(),
             ));
@@ -256,6 +260,7 @@ impl PostgresStore {
             has_records: false,
             open: None,
             opening: Opening::default(),
+            requests: Arc::new(Semaphore::new(cancel::AT_ONCE)),
             maybe_locked: HashSet::new(),
         })
     }
@@ -295,9 +300,10 @@ impl PostgresStore {
         if self.open.is_none() {
             let (hosts, tls, attempt, first) =
                 (Arc::clone(&self.hosts), self.tls.clone(), self.attempt, self.next);
+            let requests = Arc::clone(&self.requests);
             let check = self.has_records.then(|| (self.schema_name.clone(), self.is_durability_none));
             let open = async move {
-                let mut open = connect(&hosts, first, attempt, &tls).await?;
+                let mut open = connect(&hosts, first, attempt, &tls, &requests).await?;
                 if let Some((schema, is_durability_none)) = check {
                     let checked = records::check(&mut open, &schema, is_durability_none).await;
                     let at = hosts.get(open.host).map_or("", |(_, at)| at);
@@ -325,7 +331,7 @@ impl PostgresStore {
     }
 
     /// Makes one attempt. If an attempt fails or is dropped, its connection is not used again. After a mere
-    /// conflict with others' changes, the call is retried at once.
+    /// conflict with other clients' changes, the call is retried at once.
     async fn call<T>(
         &mut self,
         table: Schema,
@@ -346,7 +352,7 @@ impl PostgresStore {
             if !matches!(&result, Err(Fault::Client(error)) if is_contention(error)) {
                 break;
             }
-            // A transaction has ended only once the server has confirmed its end.
+            // A transaction is over only once the server has confirmed that it is.
             result = match open.run("ROLLBACK").await {
                 Ok(()) => run(open).await,
                 Err(error) => Err(error.into()),
@@ -375,14 +381,15 @@ async fn connect(
     first: usize,
     attempt: Duration,
     tls: &MakeRustlsConnect,
+    requests: &Arc<Semaphore>,
 ) -> Result<Open, StoreError> {
     let mut failures = Vec::new();
     for (host, (config, at)) in hosts.iter().enumerate().cycle().skip(first).take(hosts.len()) {
         let mut config = config.clone();
-        // The host's name may resolve to several addresses, one of which may be silent.
+        // The host's name may resolve to several addresses, one of which may not answer.
         let longest = attempt / 4;
         config.connect_timeout(config.get_connect_timeout().map_or(longest, |&given| given.min(longest)));
-        let connected = Open::connect(&config, host, tls);
+        let connected = Open::connect(&config, host, tls, requests);
         let connected =
             if hosts.len() == 1 { Ok(connected.await) } else { timeout(attempt / 2, connected).await };
         failures.push(match connected {
@@ -396,8 +403,8 @@ async fn connect(
     Err(none_of(failures))
 }
 
-/// Returns true if others changed the same rows, or if this connection was part of a deadlock. Nothing is
-/// wrong with the server then.
+/// Returns true if other clients changed the same rows, or if this connection was involved in a deadlock. In
+/// either case, nothing is wrong with the server.
 fn is_contention(error: &tokio_postgres::Error) -> bool {
     [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED]
         .iter()
@@ -409,8 +416,8 @@ fn random_below(count: usize) -> usize {
     random.unwrap_or(0) % count.max(1)
 }
 
-/// Splits the settings for all hosts into the settings for each host. Also returns each host's name for error
-/// texts.
+/// Splits the settings for all hosts into the settings for each host. Also returns each host's name, for
+/// error messages.
 fn hosts(all: &Config, mode: SslMode) -> Result<Vec<(Config, String)>, &'static str> {
     let (names, addresses, ports) = (all.get_hosts(), all.get_hostaddrs(), all.get_ports());
     let count = names.len().max(addresses.len());
@@ -499,8 +506,8 @@ fn explain(at: &str, error: &tokio_postgres::Error) -> StoreError {
             "08P01" if message.contains("no such") || message.contains("authentication failed") => {
                 StoreError::Refused(text)
             }
-            // Faults in the address, the privileges or the statement are permanent, but faults of the server
-            // may be temporary.
+            // Problems with the address, the privileges or the statement are permanent, but problems with the
+            // server may be temporary.
             code if ["0A", "22", "28", "3D", "3F", "42"].iter().any(|class| code.starts_with(class)) => {
                 StoreError::Refused(text)
             }
@@ -521,7 +528,7 @@ impl Open {
         Ok(self.query(&numbered(statement), &parameters(values)).await?)
     }
 
-    /// Like [`query_with`](Self::query_with), but the server keeps the statement.
+    /// Like [`query_with`](Self::query_with), but the server keeps the statement prepared.
     async fn query_kept(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
         if !self.is_direct {
             return self.query_with(statement, values).await;
@@ -544,7 +551,7 @@ impl Open {
         }
     }
 
-    /// Runs several statements. Sends all of them before it reads the first answer.
+    /// Sends several statements before reading the first answer.
     async fn query_each<'a>(
         &mut self,
         statements: impl Iterator<Item = (&'a str, &'a [Value<'a>])>,

@@ -1,7 +1,7 @@
 //! Redis: a single server, the master that Sentinel reports, or a cluster.
 //!
-//! A group of records is one hash. Each call on records is one script, which reads the server's time and its
-//! replication ID in the same step. After a restart or a takeover, the server has another ID.
+//! A group of records is one hash. Each call that uses records is one script, which reads the server's time
+//! and its replication ID in the same step. After a restart or a takeover, the server has a different ID.
 
 mod connection;
 mod names;
@@ -37,7 +37,7 @@ impl fmt::Debug for RedisStore {
 }
 
 impl RedisStore {
-    /// Creates the store. It connects at the first call.
+    /// Creates the store. It connects on the first call.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl RedisStore {
     pub fn new(address: &Address) -> Result<Self, StoreError> {
         let certificates = if address.is_tls() {
             // The client uses the process's default TLS provider. If the program has set its own provider,
-            // that provider stays.
+            // that provider stays in place.
             let _ = rustls::crypto::ring::default_provider().install_default();
             let root_cert = read_file(address, "ssl_ca_certs")?;
             let pair = (read_file(address, "ssl_certfile")?, read_file(address, "ssl_keyfile")?);
@@ -119,10 +119,10 @@ impl RedisStore {
         if may_mend { self.unreachable(&text) } else { self.refused(&text) }
     }
 
-    /// Returns true if the server may recover without a change on this side, and a message that helps the
-    /// user to solve the problem.
+    /// Returns whether the server may recover without any change on the client's side, along with a message
+    /// that helps the user solve the problem.
     fn judge(&self, error: &RedisError, is_new: bool) -> (bool, String) {
-        // The first command that failed shows the reason. The other failures follow from it.
+        // The first command that failed reveals the reason. The other failures follow from it.
         let server = error.clone().into_server_errors().and_then(|it| it.first().map(|it| it.1.clone()));
         let (code, detail) = server.as_ref().map_or((None, None), |it| (Some(it.code()), it.details()));
         let mut text = match (code, detail) {
@@ -130,7 +130,7 @@ impl RedisStore {
             (Some(code), None) => code.to_owned(),
             (None, _) => error.to_string(),
         };
-        // In its error, Redis repeats the arguments of a command that it does not know.
+        // If Redis does not know a command, its error repeats the command's arguments.
         if let Some(end) = text.find(", with args") {
             text.truncate(end);
         }
@@ -141,7 +141,7 @@ impl RedisStore {
         }
         let may_mend = match (error.kind(), code) {
             // The server is starting or failing over, is out of memory or disk space, or has too few
-            // replicas. It recovers without a change on this side.
+            // replicas. It recovers without any change on the client's side.
             (
                 _,
                 Some(
@@ -156,7 +156,7 @@ impl RedisStore {
             }
             (_, Some(_)) => text.contains("max number of clients"),
             (ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig, None) => false,
-            // A cluster's client wraps its first connection's error in another text.
+            // The cluster client wraps its first connection's error in another message.
             _ => !["certificate", "AuthenticationFailed", "NOAUTH", "WRONGPASS", "NOPERM"]
                 .iter()
                 .any(|it| text.contains(it)),

@@ -1,6 +1,6 @@
-//! The common parts of the SQL stores.
+//! The parts that the SQL stores have in common.
 //!
-//! Records are in the table `polyflake_records`.
+//! Records are stored in the table `polyflake_records`.
 
 pub(super) mod counters;
 pub(super) mod records;
@@ -13,18 +13,18 @@ use tokio::time::{sleep, timeout};
 
 use crate::store::StoreError;
 
-/// The longest time that a statement waits for another client's lock. Each SQL store sets this limit in the
+/// The maximum time that a statement waits for another client's lock. Each SQL store sets this limit in the
 /// database's own way.
 pub(super) const LONGEST_LOCK: Duration = Duration::from_secs(1);
 
-/// The maximum number of attempts, without pauses, for a call that conflicts with others' changes. Each time,
-/// one of the calls succeeds.
+/// The maximum number of times that a call is attempted, without pauses, while it conflicts with other
+/// clients' changes. Each time, one of the conflicting calls succeeds.
 pub(super) const MOST_TRIES: u32 = 50;
 
-/// The time limit for an attempt, unless the address sets another limit.
+/// The time limit for an attempt, unless the address sets a different one.
 pub(super) const ATTEMPT: Duration = Duration::from_secs(5);
 
-/// Returns the longest time that a connection may be idle. After a pause that is longer than the time between
+/// Returns the maximum time that a connection may be idle. After a pause longer than the time between
 /// renewals, the connection may be dead.
 pub(super) const fn longest_idle(attempt: Duration) -> Duration {
     attempt.saturating_mul(2)
@@ -34,16 +34,16 @@ pub(super) const fn longest_idle(attempt: Duration) -> Duration {
 ///
 /// Opening and checking a connection takes a dozen round trips. On a loaded machine, or far from the server,
 /// a single attempt may be too short for that, so opening continues between attempts. A lost network packet
-/// looks the same, so after an attempt without an answer, a second connection is opened beside the first. The
-/// store takes the connection that is ready first.
+/// looks the same, so after an attempt without an answer, a second connection is opened alongside the first.
+/// The store takes the connection that is ready first.
 #[derive(Debug)]
 pub(super) struct Opening<C> {
-    /// The tasks that open connections. Each task returns its result and the time of the result.
+    /// The tasks that open connections. Each task returns its result and the time at which it finished.
     tasks: JoinSet<(Result<C, StoreError>, Instant)>,
     /// The time when the last task began.
     begun: Option<Instant>,
-    /// The times when the last two unanswered calls ended. The server may still be working on each of them,
-    /// on another connection.
+    /// The times at which the last two unanswered calls were abandoned. The server may still be working on
+    /// either of them, on another connection.
     ended: [Option<Instant>; 2],
 }
 
@@ -54,13 +54,14 @@ impl<C> Default for Opening<C> {
 }
 
 impl<C: Send + 'static> Opening<C> {
-    /// Notes that the store gave up a connection although the server had not answered.
+    /// Notes that the store gave up on a connection before the server had answered.
     pub(super) fn gave_up_busy(&mut self) {
         self.ended = [self.ended[1], Some(Instant::now())];
     }
 
-    /// Returns a connection that is being opened, or else opens a new one. Gives up opening after the time of
-    /// three attempts. Opens a connection beside one connection that may be busy, but not beside two.
+    /// Returns a connection that is already being opened, or opens a new one. Gives up on opening a
+    /// connection after three times the length of an attempt. Opens a connection alongside one that may be
+    /// busy, but not alongside two.
     pub(super) async fn opened(
         &mut self,
         attempt: Duration,
@@ -90,8 +91,8 @@ impl<C: Send + 'static> Opening<C> {
         }
     }
 
-    /// Returns the result if a connection was opened between two calls. Ignores an old result, which says
-    /// nothing about the present.
+    /// Returns the result if a connection was opened between two calls. Ignores a stale result, which says
+    /// nothing about the current situation.
     fn has_come(&mut self, attempt: Duration) -> Option<Result<C, StoreError>> {
         while let Some(joined) = self.tasks.try_join_next() {
             match joined {
@@ -122,7 +123,7 @@ impl<C: Send + 'static> Opening<C> {
     }
 }
 
-/// Returns the error for several hosts, none of which can be used.
+/// Returns the error to report when none of several hosts can be used.
 pub(super) fn none_of(mut failures: Vec<StoreError>) -> StoreError {
     if failures.len() == 1 {
         if let Some(only) = failures.pop() {
@@ -162,14 +163,16 @@ impl<E> Fault<E> {
     }
 }
 
-/// Returns the error for a server that cannot write. Its answer says nothing about the server that can write.
+/// Returns the error for a server that does not accept writes. Its answer says nothing about the server that
+/// does.
 pub(super) fn read_only() -> StoreError {
     StoreError::Unreachable(
         "the server is in recovery, read-only or not ready: connect to the server that accepts writes".into(),
     )
 }
 
-/// Converts a number for a column, since some database tools cannot read unsigned 64-bit integers.
+/// Converts a number so that a column can hold it, since some database tools cannot read unsigned 64-bit
+/// integers.
 pub(super) fn bigint(value: u64) -> Result<i64, StoreError> {
     i64::try_from(value)
         .map_err(|_| StoreError::Refused(format!("{value} is too large for a column of 64 bits")))
@@ -194,7 +197,7 @@ mod tests {
     /// None of these tests takes this long.
     const LONG: Duration = Duration::from_secs(3600);
 
-    /// Makes a call that its caller drops.
+    /// Starts a call, and drops it before it is done.
     async fn dropped(
         opening: &mut Opening<u8>,
         open: impl Future<Output = Result<u8, StoreError>> + Send + 'static,

@@ -20,15 +20,15 @@ use super::sql::counters::{self, Columns, Dialect, Value};
 use super::sql::{ATTEMPT, other_format};
 use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Rows, Schema, StoreError};
 
-/// The time that the keeper's own thread waits for another connection's lock. Other stores have to wait
-/// meanwhile.
+/// How long the keeper's own thread waits for another connection's lock. Other stores have to wait during
+/// this time.
 const BUSY: Duration = Duration::from_millis(10);
 
-/// The shortest pause before a retry, and the limit of the random time that is added to it.
+/// The minimum pause before a retry, and the upper limit on the random time added to it.
 const PAUSE: Duration = Duration::from_millis(2);
 const JITTER_US: u32 = 10_000;
 
-/// A file that the processes on one host share. The store's time is the host's clock, and its incarnation is
+/// A file shared by the processes on one host. The store's time is the host's clock, and its incarnation is
 /// the identity of the file.
 #[derive(Debug)]
 pub struct SqliteStore {
@@ -42,7 +42,7 @@ struct Open {
     file: Identity,
 }
 
-/// The file that a path names.
+/// Identifies the file that a path refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Identity {
     device: u64,
@@ -63,7 +63,7 @@ impl Identity {
 /// The reason for ending a transaction early.
 pub(super) enum Fault {
     Sqlite(rusqlite::Error),
-    /// SQLite's log is not in the place where other processes look for it.
+    /// SQLite's log is not where other processes look for it.
     Elsewhere(&'static str),
     File(io::Error),
     Store(StoreError),
@@ -133,7 +133,7 @@ impl SqliteStore {
     ) -> Result<T, Fault> {
         let path = &self.path;
         let Open { mut connection, file } = Open::new(path)?;
-        // Until the tables exist, the file is in another journal mode, in which readers and writers block
+        // Until the tables exist, the file is in a different journal mode, in which readers and writers block
         // each other.
         if matches!(behavior, TransactionBehavior::Immediate) {
             let mode: String =
@@ -161,8 +161,8 @@ impl Open {
         let file = Identity::of(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
-        // SQLite would still read the file. But its shared memory gets the mode of the file, so nobody could
-        // write to that memory after somebody restores the file's mode.
+        // SQLite would still read the file. However, its shared memory would be given the file's mode, so
+        // nobody could write to that memory even after the file's mode is restored.
         if connection.is_readonly("main")? {
             let text = format!(
                 "{}: this process may not write to the file: see its owner and modes",
@@ -176,8 +176,8 @@ impl Open {
     }
 }
 
-/// Creates an empty file that only its owner can read. The file gets its name only once it is closed. Closing
-/// a file drops all locks that the process has on it, including the locks of another connection.
+/// Creates an empty file that only its owner can read. The file is given its name only once it is closed,
+/// since closing a file drops all locks that the process has on it, including another connection's.
 fn make(path: &Path) -> io::Result<()> {
     if fs::metadata(path).is_ok() {
         return Ok(());
@@ -201,7 +201,7 @@ fn make(path: &Path) -> io::Result<()> {
 }
 
 /// Checks that the file has only one name. SQLite derives its log's path from the path by which the file was
-/// opened. Under two names, two processes do not see each other's writes.
+/// opened. Two processes that open it under different names do not see each other's writes.
 fn check_one_name(path: &Path) -> Result<(), Fault> {
     let found = fs::metadata(path)?;
     if found.is_file() && found.nlink() > 1 {
@@ -231,11 +231,11 @@ fn is_mounted_alone(_: &Path) -> io::Result<bool> {
 }
 
 /// Checks the file system, as for state files. WAL needs all processes to see the same bytes in a mapped
-/// file, which a file system on a network does not ensure.
+/// file, which a network file system does not guarantee.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn check_file_system(path: &Path) -> io::Result<()> {
-    /// The numbers come from <linux/magic.h>. For ZFS and bcachefs, they come from the sources of these file
-    /// systems.
+    /// The numbers come from <linux/magic.h>. For ZFS and bcachefs, they come from the source code of those
+    /// file systems.
     const LOCAL: [u64; 13] = [
         0x0000_EF53, // ext2, ext3, ext4
         0x5846_5342, // XFS
@@ -303,7 +303,7 @@ fn explain(path: &Path, fault: Fault) -> StoreError {
                 StoreError::Unreachable(format!("{path}: the database is locked"))
             }
             Some(ErrorCode::DiskFull) => StoreError::Unreachable(format!("{path}: the disk is full")),
-            // This error does not reveal the problem with the shared-memory file.
+            // This error does not say what is wrong with the shared-memory file.
             _ if is_without_room(&error) => {
                 StoreError::Unreachable(format!("{path}: {error}: the disk is full, or takes no writes"))
             }
@@ -410,7 +410,7 @@ impl Rows for SqliteStore {
 mod tests {
     use super::*;
 
-    /// Only the connection can see this setting.
+    /// This setting is visible only on the connection itself.
     #[test]
     fn each_commit_is_on_the_disk() {
         let folder = tempfile::tempdir().unwrap();

@@ -12,10 +12,10 @@ use rustls::{
     SignatureScheme,
 };
 
-/// The level of the certificate check.
+/// How strictly a certificate is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Check {
-    /// The certificate is not checked. TLS then only protects against eavesdropping.
+    /// The certificate is not checked. TLS then protects only against eavesdropping.
     Nothing,
     /// An authority must have signed the certificate.
     Authority,
@@ -64,8 +64,9 @@ pub(super) fn config(check: Check, files: &Files) -> Result<ClientConfig, String
     }
 }
 
-/// Returns true if the error is TLS's own. A fault in a certificate does not go away by itself. A server's
-/// internal error may: etcd has one while the files of its certificate and its key are replaced.
+/// Returns true if the error comes from TLS itself. A fault in a certificate does not go away on its own, but
+/// a server's internal error may. For example, etcd reports one while its certificate and key files are being
+/// replaced.
 pub(super) fn is_fault(error: &std::io::Error) -> bool {
     let error = error.get_ref().and_then(|error| error.downcast_ref());
     error.is_some_and(|error| !matches!(error, Error::AlertReceived(AlertDescription::InternalError)))

@@ -2,14 +2,14 @@
 //!
 //! Each record is a znode below `/polyflake/NAMESPACE/`. A change is one transaction that checks the version
 //! of the guard and sets the record. No znode is ephemeral. The record contains the expiry, so that an
-//! expired lease looks the same in every store. The time is the leader's time, in the `mtime` of the znode
-//! that was written.
+//! expired lease looks the same in every store. The time is the leader's time, taken from the `mtime` of the
+//! znode that was written.
 //!
-//! A server may return old data. For this reason, each answer is based on reads that follow a write to
+//! A server may return stale data. For this reason, each answer is based on reads that follow a write to
 //! `/polyflake` itself on the same session. The write returns the time. A majority has the write, so the
-//! session then reads data that is at least as new. The server carries out the reads in order, with the guard
-//! first, but not at one instant. If a record changes after a read, the transaction that would change it
-//! detects this.
+//! session then reads data that is at least as recent as the write. The server carries out the reads in
+//! order, with the guard first, but not at a single instant. If a record changes after it has been read, the
+//! transaction that would then write it detects this.
 
 mod client;
 mod jute;
@@ -22,28 +22,28 @@ use self::jute::{Answer, Op};
 use crate::store::StoreError;
 use crate::url::Address;
 
-/// ZooKeeper loses nothing that it acknowledged, so it has only one incarnation.
+/// ZooKeeper loses nothing that it has acknowledged, so it has only one incarnation.
 const INCARNATION: &str = "zookeeper";
 
-/// The maximum number of attempts for a transaction if others change its znodes at the same time.
+/// The maximum number of times a transaction is attempted while other clients keep changing its znodes.
 const ROUNDS: usize = 8;
 
 /// Leases, counters and sequences in ZooKeeper.
 #[derive(Debug)]
 pub struct ZookeeperStore {
     client: Client,
-    /// The chroot, which is the first part of all paths.
+    /// The chroot, with which all paths begin.
     chroot: String,
 }
 
-/// The results of reads after a write that makes them fresh.
+/// The results of reads that follow a write and are therefore fresh.
 struct Fresh {
     now_ms: u64,
     answers: Vec<Result<Answer, Conflict>>,
 }
 
 impl ZookeeperStore {
-    /// Creates the store. It connects at the first call.
+    /// Creates the store. It connects on the first call.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl ZookeeperStore {
         Op::Create(path.into(), data.into(), self.client.access())
     }
 
-    /// Reads data that is at least as new as this call.
+    /// Reads data that is at least as recent as the start of this call.
     async fn read(&mut self, reads: &[Op]) -> Result<Fresh, StoreError> {
         let top = self.top();
         let mut ops = vec![Op::Set(top.clone(), String::new(), None)];
@@ -79,7 +79,7 @@ impl ZookeeperStore {
                 let answers = answers.collect();
                 return Ok(Fresh { now_ms: stat.mtime_ms, answers });
             }
-            // None of Polyflake's znodes exists, and this transaction leaves none.
+            // None of Polyflake's znodes exists, and this transaction leaves none behind.
             let set = Op::Set(top.clone(), String::new(), None);
             let ops = [self.create(&top, ""), set, Op::Delete(top.clone(), None)];
             match self.client.multi(&ops).await?.as_deref() {

@@ -16,8 +16,8 @@ pub enum ClockName {
     /// `system`: the wall clock.
     #[default]
     System,
-    /// `steady`: the wall clock while it moves forward. While the wall clock is behind the latest time
-    /// already returned, monotonic time at half rate, until the wall clock has caught up.
+    /// `steady`: the wall clock while it moves forward, and monotonic time at half rate while the wall clock
+    /// is behind the latest time already returned. A step back of more than `max_backward_ms` is not hidden.
     Steady,
 }
 
@@ -35,13 +35,13 @@ impl FromStr for ClockName {
     }
 }
 
-/// The clock of a Snowflake that is built without a caller's clock.
+/// The clock of a Snowflake built without a caller's clock.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BuiltinClock<S = StdTime> {
     /// The wall clock.
     System(SystemClock<S>),
-    /// The wall clock without its steps back.
+    /// The wall clock without its backward steps.
     Steady(SteadyClock<S>),
 }
 

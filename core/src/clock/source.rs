@@ -16,7 +16,7 @@ pub trait TimeSource {
     fn monotonic_ns(&self) -> i64;
 
     /// The wall clock, in Unix ms. A reading may be cached until the wall clock reaches the next millisecond,
-    /// or for a millisecond if the clock steps in the meantime.
+    /// or for a millisecond if the clock steps before then.
     #[inline]
     fn wall_ms(&self) -> i64 {
         self.wall_ns().div_euclid(NS_PER_MS)

@@ -1,4 +1,4 @@
-//! The wall clock without its steps back.
+//! The wall clock without its backward steps.
 
 use core::sync::atomic::Ordering;
 use core::time::Duration;
@@ -15,7 +15,7 @@ use crate::system::StdTime;
 /// it follows the wall clock from there.
 ///
 /// Monotonic time (`CLOCK_MONOTONIC` or similar) stops while the machine is suspended, but the wall clock
-/// does not, so the wall clock catches up earlier after a suspend.
+/// does not, so the wall clock catches up sooner after a suspend.
 ///
 /// ```
 /// use polyflake::{Clock, SteadyClock};
@@ -70,7 +70,7 @@ impl<S: TimeSource> Clock for SteadyClock<S> {
 struct Slew {
     max_backward_ns: i64,
     /// The greatest `given - monotonic / 2` so far. Adding half of a later monotonic time yields the latest
-    /// time returned plus half of the time that has passed since. No earlier time is returned.
+    /// time returned plus half the time that has passed since. No earlier time is returned.
     anchor_ns: AtomicI64,
 }
 
@@ -86,7 +86,7 @@ impl Slew {
         let floor = anchor.saturating_add(half);
         if floor.saturating_sub(wall_ns) > self.max_backward_ns {
             // This step back is too large to hide, so forget the earlier times and let the cursor handle it.
-            // If another thread has moved the anchor in the meantime, the next reading does this.
+            // If another thread has just moved the anchor, the next reading does so instead.
             let _ = self.anchor_ns.compare_exchange(anchor, wall_anchor, Ordering::AcqRel, Ordering::Relaxed);
             return wall_ns;
         }

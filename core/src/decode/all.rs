@@ -43,7 +43,7 @@ impl<'a> DecodedAll<'a> {
         self.values(self.layout.timestamp())
     }
 
-    /// The values of all node fields of each ID joined into one number, from the highest field to the lowest.
+    /// For each ID, the values of all node fields combined into one number, highest field first.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
         let (parts, count) = node_parts(self.layout);
         self.ids.iter().map(move |id| {
@@ -63,20 +63,20 @@ impl<'a> DecodedAll<'a> {
     }
 
     fn values(&self, field: Field) -> impl ExactSizeIterator<Item = u64> + use<'a> {
-        // Captures only these two values. The field as a whole would be loaded again for each ID.
+        // Captures only these two values, because the whole field would be reloaded for each ID.
         let (shift, max) = (field.shift(), field.max());
         self.ids.iter().map(move |id| (id >> shift) & max)
     }
 }
 
-/// Adjacent node fields. Most layouts have one such part.
+/// A group of adjacent node fields. Most layouts have just one.
 #[derive(Clone, Copy, Default)]
 struct NodePart {
     bits: u32,
     shift: u32,
 }
 
-/// Returns the parts, the highest first, and their number.
+/// Returns the parts, highest first, and how many there are.
 fn node_parts(layout: &Layout) -> ([NodePart; MAX_NODE_FIELDS], usize) {
     let mut parts = [NodePart::default(); MAX_NODE_FIELDS];
     let mut count = 0;
@@ -93,14 +93,15 @@ fn node_parts(layout: &Layout) -> ([NodePart; MAX_NODE_FIELDS], usize) {
 }
 
 impl Layout {
-    /// Decodes many IDs. Each value that is then read takes a few nanoseconds.
+    /// Decodes many IDs. Reading a value afterwards takes a few nanoseconds.
     ///
     /// # Errors
     ///
-    /// `invalid_id` if an ID has a bit set above the layout's highest. The message names the first such ID.
+    /// `invalid_id` if an ID has a bit set above the layout's highest bit. The message names the first such
+    /// ID.
     pub fn decode_all<'a>(&'a self, ids: &'a [u64]) -> Result<DecodedAll<'a>, Error> {
         let max = ones(self.total_bits());
-        // Checks all IDs together first, which is faster than comparing each.
+        // Checks all IDs at once first, which is faster than comparing each one.
         if ids.iter().fold(0, |bits, id| bits | id) > max {
             if let Some(id) = ids.iter().find(|id| **id > max) {
                 return Err(Number::from(*id).too_wide(self.total_bits()));

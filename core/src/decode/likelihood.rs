@@ -1,15 +1,15 @@
-//! The likelihood that an ID belongs to a layout, judged by the time that its bits would mean.
+//! The likelihood that an ID belongs to a layout, judged by the time its bits would represent.
 
 use crate::decode::Decoded;
 
-/// The likelihood that an ID belongs to the layout that decoded it, from [`Decoded::likelihood`]. The
-/// likeliest comes first.
+/// The likelihood that an ID belongs to the layout that decoded it, from [`Decoded::likelihood`]. The most
+/// likely comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Likelihood {
     /// At least a week after the epoch, and not in the future.
     Plausible,
-    /// Soon after the epoch. In every layout, small numbers decode to such times.
+    /// Soon after the epoch. In any layout, small numbers decode to such times.
     Early,
     /// More than a day in the future.
     Future,
@@ -46,7 +46,7 @@ impl Decoded {
     /// ```
     pub const fn likelihood(&self, now_ms: u64) -> Likelihood {
         let time_ms = self.timestamp_ms();
-        // Clocks may run ahead, and so may their IDs.
+        // A machine's clock may be fast, and its IDs are then in the future.
         if time_ms > now_ms.saturating_add(DAY_MS) {
             Likelihood::Future
         } else if time_ms < FIRST_SNOWFLAKES_MS {

@@ -6,11 +6,11 @@ use crate::layout::Layout;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Warning {
-    /// The layout has ended: it decodes IDs, but generates none.
+    /// The layout has ended: its IDs can still be decoded, but no more can be generated.
     Ended,
     /// The layout ends within five years.
     EndsSoon,
-    /// The layout's epoch is in the future, and it generates no IDs before then.
+    /// The layout's epoch is in the future, and no IDs can be generated before then.
     NotBegun,
     /// IDs take more than 53 bits. JavaScript's Number rounds them, as do spreadsheets and most JSON tools.
     Over53Bits,

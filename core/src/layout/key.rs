@@ -1,4 +1,4 @@
-//! Tells whether two layouts generate the same IDs.
+//! Determines whether two layouts generate the same IDs.
 
 use crate::layout::Layout;
 
@@ -25,7 +25,7 @@ impl Key {
         }
     }
 
-    /// Returns a hash. Keys that differ only slightly, such as those of different nodes, get very different
+    /// Returns a hash. Keys that differ only slightly, such as those of different nodes, have very different
     /// hashes: each word goes through the steps of `splitmix64` (<https://prng.di.unimi.it/splitmix64.c>).
     pub(crate) fn hash(&self) -> u64 {
         [self.epoch_ms, self.tick_ms, self.placed_node, self.bits].iter().fold(0, |hash: u64, word| {

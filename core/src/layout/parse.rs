@@ -1,4 +1,4 @@
-//! Layouts built from texts and from parts, with all checks in one place.
+//! Builds layouts from text and from parts, with all checks in one place.
 
 use crate::error::{Error, error};
 use crate::layout::{Field, Layout, MAX_FIELDS, MAX_NAME, MAX_NODE_FIELDS, SEQUENCE, TIMESTAMP, find};
@@ -6,7 +6,7 @@ use crate::number::{Number, parse_digits};
 use crate::word::{Word, at, put};
 
 const MAX_BITS: u32 = 64;
-/// The limit for the sequence, and for all node fields together.
+/// The maximum width in bits of the sequence, and of all node fields combined.
 const MAX_PART_BITS: u32 = 32;
 
 /// A layout under construction, with its highest field first.
@@ -141,7 +141,7 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// `invalid_layout`. The message tells what is wrong and what would be valid.
+    /// `invalid_layout`. The message says what is wrong and what would be valid.
     ///
     /// ```
     /// use polyflake::Layout;
@@ -168,7 +168,7 @@ impl Layout {
         draft.finish(epoch_ms, tick_ms)
     }
 
-    /// Does the same as [`Layout::new`] with numbers as the caller gave them, so that errors can name them.
+    /// Like [`Layout::new`], but with numbers as the caller gave them, so that errors can name them.
     ///
     /// # Errors
     ///
@@ -260,7 +260,7 @@ const fn expected(what: &str, found: &[u8]) -> Error {
     )
 }
 
-/// Converts a width, a length or a count, which is at most 64.
+/// Converts a width, a length or a count of at most 64.
 #[expect(clippy::cast_possible_truncation, reason = "callers have checked the range")]
 const fn narrow(small: u64) -> u8 {
     small as u8

@@ -36,7 +36,7 @@ macro_rules! presets {
     };
 }
 
-// A preset that does not parse makes the build fail.
+// A preset that does not parse fails the build.
 #[expect(clippy::panic, reason = "evaluated by the compiler only")]
 const fn preset(name: &'static str, text: &'static str) -> Preset {
     match Layout::parse_text(text.as_bytes()) {
@@ -68,11 +68,11 @@ presets! {
 }
 
 impl Layout {
-    /// Creates a layout from the name of a preset (see [`PRESETS`](crate::PRESETS)) or from a text of the
-    /// form `FIELD:BITS|FIELD:BITS@EPOCH/TICK`.
+    /// Creates a layout from the name of a preset (see [`PRESETS`](crate::PRESETS)) or from a layout string of
+    /// the form `FIELD:BITS|FIELD:BITS@EPOCH/TICK`.
     ///
-    /// EPOCH is in Unix ms, TICK is `Nms` or `Ns`. A text that contains any of `:|@/` is a layout text. Any
-    /// other text is the name of a preset.
+    /// EPOCH is in Unix ms, TICK is `Nms` or `Ns`. A string that contains any of `:|@/` is a layout string. Any
+    /// other string is the name of a preset.
     ///
     /// # Errors
     ///

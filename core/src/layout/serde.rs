@@ -1,4 +1,4 @@
-//! Layouts as their texts.
+//! Serializes layouts as text.
 
 use core::fmt;
 

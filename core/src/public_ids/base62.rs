@@ -1,4 +1,4 @@
-//! Encodes 128 bits as 22 digits of 0-9A-Za-z, highest first.
+//! Encodes 128 bits as 22 digits of 0-9A-Za-z, most significant first.
 
 #![allow(clippy::cast_possible_truncation, reason = "what is cast was divided until it fits")]
 
@@ -8,7 +8,7 @@ pub(super) const DIGITS: usize = 22;
 /// 2^128-1.
 pub(super) const HIGHEST: &str = "7n42DGM5Tflk9n8mt7Fhc7";
 
-/// A text consists of two digits and two runs of ten digits.
+/// The digits are two leading digits and two runs of ten.
 const RUN: usize = 10;
 const RUN_BASE: u64 = 62_u64.pow(10);
 const RUNS_BASE: u128 = RUN_BASE as u128 * RUN_BASE as u128;
@@ -16,7 +16,8 @@ const RUNS_BASE: u128 = RUN_BASE as u128 * RUN_BASE as u128;
 const RECIPROCAL: u128 = (1 << 120) / RUN_BASE as u128;
 
 /// Returns the digits of a number. The table lookups may leak them to programs that share the processor's
-/// cache. This is harmless, because texts are public and a key is only written where it is created.
+/// cache. This is harmless, because public IDs are not secret and a key is only written out where it is
+/// created.
 pub(super) fn write(number: u128) -> [u8; DIGITS] {
     let (top, middle, bottom) = split(number);
     let mut digits = [0; DIGITS];
@@ -33,8 +34,8 @@ pub(super) fn write(number: u128) -> [u8; DIGITS] {
 }
 
 /// Returns a run divided by 62^10, as a 64-bit binary fraction. Multiplying it by 62 repeatedly yields its
-/// digits from the highest down. The result is too large by less than 3 units, and 62^10 times that is less
-/// than 2^64, the last digit's unit.
+/// digits, most significant first. The result is too large by less than 3 units, and 62^10 times that is less
+/// than 2^64, the weight of the last digit.
 const fn fraction(run: u64) -> u64 {
     const BITS: u32 = 123;
     let inverse = (1 << BITS) / RUN_BASE as u128 + 1;
@@ -47,8 +48,8 @@ fn next(fraction: u64) -> (u8, u64) {
     (digit((shifted >> 64) as u64), shifted as u64)
 }
 
-/// Splits a number into two digits, ten and ten. It multiplies, because a 128-bit division takes longer than
-/// AES.
+/// Splits a number into groups of two, ten and ten digits. It multiplies instead of dividing, because a
+/// 128-bit division takes longer than AES.
 const fn split(number: u128) -> (u64, u64, u64) {
     // At most one less than the quotient: the divisor keeps 56 of its 120 bits, and the quotient is below
     // 484.
@@ -67,8 +68,8 @@ const fn split(number: u128) -> (u64, u64, u64) {
 }
 
 /// Returns the number that the digits represent, unless one of them is invalid or the number exceeds 128
-/// bits. It uses arithmetic, because it also reads keys: programs that share the processor's cache must not
-/// see which entries of a table are used. Compilers process many digits at once.
+/// bits. It uses arithmetic instead of a table, because it also reads keys: programs that share the
+/// processor's cache must not see which table entries are used. Compilers vectorize the arithmetic.
 pub(super) fn read(digits: &[u8; DIGITS]) -> Option<u128> {
     let values = digits.map(value_or_foreign);
     // Avoids a branch per digit.
@@ -102,7 +103,7 @@ const FOREIGN: u8 = 0x80;
 const fn value_or_foreign(digit: u8) -> u8 {
     let (number, upper, lower) =
         (digit.wrapping_sub(b'0'), digit.wrapping_sub(b'A'), digit.wrapping_sub(b'a'));
-    // Each mask is all ones if the digit is of that kind, and otherwise 0.
+    // Each mask is all ones if the digit is of that kind, and 0 otherwise.
     let (is_number, is_upper, is_lower) = (mask(number < 10), mask(upper < 26), mask(lower < 26));
     (number & is_number)
         | (upper.wrapping_add(10) & is_upper)

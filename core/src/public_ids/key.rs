@@ -1,4 +1,4 @@
-//! The key of public IDs, and its text form.
+//! The key for public IDs, and its text form.
 
 use core::fmt;
 
@@ -9,11 +9,11 @@ use super::base62;
 use crate::error::{Error, error};
 use crate::number::Number;
 
-/// The beginning of a key's text, by which people and scanners recognize a secret.
+/// The beginning of a key's text, by which people and scanners recognize it as a secret.
 const START: &[u8; 4] = b"pfk_";
 
-/// A key of [`PublicIds`](crate::PublicIds): 16 random bytes, and a number from 0 to 61 that identifies the
-/// key in texts.
+/// A key for [`PublicIds`](crate::PublicIds): 16 random bytes, and a number from 0 to 61 that identifies the
+/// key in public IDs.
 ///
 /// A key is secret, so nothing prints it: `Debug` shows only the number, errors do not show the key, and
 /// there is no `Display`. Dropping it wipes it from memory. (Moving a value may leave bytes behind, so keep
@@ -27,11 +27,11 @@ impl PublicIdKey {
     /// The highest number that a key can have.
     pub const MAX_NUMBER: u8 = 61;
 
-    /// Creates a key from a number, and from bytes of a cryptographic random generator.
+    /// Creates a key from a number and 16 bytes from a cryptographic random generator.
     ///
     /// # Errors
     ///
-    /// `invalid_option` if the number is not from 0 to 61, or if all bytes are 0.
+    /// `invalid_option` if the number is not in the range 0 to 61, or if all bytes are 0.
     pub fn new(number: impl Into<Number>, bytes: [u8; 16]) -> Result<Self, Error> {
         let bytes = Zeroizing::new(bytes);
         let number = number.into().in_range("number", 0, Self::MAX_NUMBER.into())?;
@@ -42,8 +42,8 @@ impl PublicIdKey {
     ///
     /// # Errors
     ///
-    /// `invalid_option` if the number is not from 0 to 61; `internal` if the system cannot provide random
-    /// bytes.
+    /// `invalid_option` if the number is not in the range 0 to 61, or `internal` if the system cannot provide
+    /// random bytes.
     #[cfg(all(feature = "std", any(unix, windows)))]
     pub fn generate(number: impl Into<Number>) -> Result<Self, Error> {
         let mut bytes = Zeroizing::new([0; 16]);
@@ -61,12 +61,12 @@ impl PublicIdKey {
     ///
     /// # Errors
     ///
-    /// `invalid_option`. The message tells what is wrong, but shows nothing of the text.
+    /// `invalid_option`. The message says what is wrong, but shows none of the text.
     pub fn parse(text: &str) -> Result<Self, Error> {
         Self::read(text, 1)
     }
 
-    /// Reads one of several texts. `place` is its position, counted from 1.
+    /// Reads one of several keys. `place` is its position, counting from 1.
     pub(super) fn read(text: &str, place: u64) -> Result<Self, Error> {
         let Some(digits) = text.as_bytes().strip_prefix(START) else {
             return Err(error!(
@@ -75,7 +75,7 @@ impl PublicIdKey {
                 Number(place)
             ));
         };
-        // No branch depends on the digits of a valid key, because its timing would reveal them.
+        // No branch depends on the digits of a valid key, because the timing would reveal them.
         if let Ok([number, digits @ ..]) = <&[u8; 1 + base62::DIGITS]>::try_from(digits) {
             if let (Some(number), Some(value)) = (base62::value(*number), base62::read(digits)) {
                 return Self::checked(number, &Zeroizing::new(value.to_be_bytes()));
@@ -84,7 +84,7 @@ impl PublicIdKey {
         Err(Self::refusal(text, digits.len(), place))
     }
 
-    /// Returns the error for an invalid text after `pfk_`.
+    /// Returns the error for invalid text after `pfk_`.
     #[cold]
     fn refusal(text: &str, digits: usize, place: u64) -> Error {
         let after_start = 1 + START.len() as u64;
@@ -114,7 +114,7 @@ impl PublicIdKey {
     }
 
     fn checked(number: u8, bytes: &[u8; 16]) -> Result<Self, Error> {
-        // AES has no weak keys. Zeros come from a broken generator or a placeholder.
+        // AES has no weak keys, but all zeros means a broken generator or a placeholder.
         if bool::from(bytes.ct_eq(&[0; 16])) {
             return Err(error!(
                 InvalidOption,
@@ -134,7 +134,8 @@ impl PublicIdKey {
                 Number(self.number.into())
             ));
         }
-        // Otherwise each ID would have two texts that decode, and one could be derived from the other.
+        // Otherwise, each ID would have two strings that decode to it, and one could be derived from the
+        // other.
         if bool::from(self.bytes.ct_eq(&before.bytes)) {
             return Err(error!(
                 InvalidOption,
@@ -209,7 +210,7 @@ impl Drop for PublicIdKeyText {
 
 impl ZeroizeOnDrop for PublicIdKeyText {}
 
-/// Returns the keys in a text that holds several.
+/// Splits a string that holds several keys.
 pub(super) fn split(texts: &str) -> impl Iterator<Item = &str> {
     texts
         .split(|character: char| character.is_whitespace() || character == ',')

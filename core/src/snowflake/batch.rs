@@ -12,7 +12,7 @@ use crate::wait::Wait;
 /// number.
 pub const MAX_BATCH: u64 = 1 << 24;
 
-/// Returns the `n` of a batch, which is 1 to [`MAX_BATCH`].
+/// Returns the size of a batch, where `n` is 1 to [`MAX_BATCH`].
 ///
 /// # Errors
 ///
@@ -24,8 +24,8 @@ pub fn batch_size(n: impl Into<Number>) -> Result<usize, Error> {
 }
 
 impl<C: Clock> Snowflake<C> {
-    /// Fills `ids`, or as many of them as [`Blocked::filled`] returns. [`fill_after`](Self::fill_after) then
-    /// continues.
+    /// Fills `ids`. If blocked, it has filled as many as [`Blocked::filled`] reports, and
+    /// [`fill_after`](Self::fill_after) fills the rest.
     #[doc(hidden)]
     pub fn poll_fill(&self, ids: &mut [u64]) -> Result<(), Blocked> {
         let mut part = Part::default();
@@ -33,9 +33,9 @@ impl<C: Clock> Snowflake<C> {
         filled.map_err(|stopped| Blocked { stopped, part })
     }
 
-    /// Fills the rest of `ids` after [`poll_fill`](Self::poll_fill) was blocked, and waits for up to
-    /// `max_wait_ms` of real time between two runs. If an error occurs part-way, the IDs already written are
-    /// lost: they are not issued again.
+    /// Fills the rest of `ids` after [`poll_fill`](Self::poll_fill) was blocked, waiting up to `max_wait_ms`
+    /// of real time between runs. If an error occurs partway, the IDs already written are lost: they are not
+    /// issued again.
     #[doc(hidden)]
     pub fn fill_after<W: Wait>(
         &self,
@@ -65,8 +65,8 @@ impl<C: Clock> Snowflake<C> {
         Ok(())
     }
 
-    /// Fills `ids` and waits with the caller's `wait`, for up to `max_wait_ms` of real time between two runs.
-    /// If an error occurs part-way, the IDs already written are lost: they are not issued again.
+    /// Fills `ids`, waiting with the caller's `wait` for up to `max_wait_ms` of real time between runs. If an
+    /// error occurs partway, the IDs already written are lost: they are not issued again.
     ///
     /// # Errors
     ///
@@ -77,8 +77,8 @@ impl<C: Clock> Snowflake<C> {
 }
 
 impl<C> Snowflake<C> {
-    /// Writes the IDs of a run, which must fit `ids`. If the lease has switched to another node, the batch
-    /// starts over, because all of its IDs must have the same node.
+    /// Writes the IDs of a run, which must fit in `ids`. If the lease has switched to another node, the batch
+    /// starts over, because all its IDs must have the same node.
     pub(super) fn write(&self, taken: Taken, ids: &mut [u64], part: &mut Part) {
         // Leases need `std`.
         if cfg!(feature = "std") && taken.placed_node != part.placed_node {
@@ -98,7 +98,7 @@ impl<C> Snowflake<C> {
             let mut next = self.id_of(slot, taken.placed_node);
             for id in tick.iter_mut() {
                 *id = next;
-                // This may overflow after the last one.
+                // This may overflow after the last ID.
                 next = next.wrapping_add(1 << self.sequence_shift);
             }
             slot = slot.wrapping_add(tick.len() as u64);

@@ -20,17 +20,17 @@ use crate::snowflake::Snowflake;
 use crate::system::{Process, StateFile};
 
 impl Options {
-    /// Builds a Snowflake on the caller's clock, with a separate cursor or with the cursor of a state file.
+    /// Builds a Snowflake on the caller's clock, with its own cursor or a state file's.
     ///
     /// # Errors
     ///
-    /// `invalid_layout`, `unknown_layout`, `invalid_node` or `invalid_option`. With a state file also those
-    /// of `build`, and `clock_failed`.
+    /// `invalid_layout`, `unknown_layout`, `invalid_node` or `invalid_option`. With a state file, also the
+    /// errors of `build`, and `clock_failed`.
     pub fn build_with_clock<C: Clock>(&self, clock: C) -> Result<Snowflake<C>, Error> {
         let resolved = self.resolve()?;
         resolved.refuse_lease()?;
         let rule = resolved.rule();
-        // Comes before the clock is read, because that may fork.
+        // Must come before the clock is read, because reading it may fork.
         let made_in = Process::current();
         let file = state_file(&resolved, &rule, &clock)?;
         // A caller's clock may be at any tick, and no tick before it has been used up.
@@ -42,22 +42,23 @@ impl Options {
         Ok(Snowflake::new(&resolved, rule, file.map(StateFile::cursor), file, limit, made_in, clock))
     }
 
-    /// Builds a Snowflake on a built-in clock. It shares its cursor with the Snowflakes of this process that
-    /// have the same epoch, tick, positions and widths of timestamp and sequence, and node bits.
+    /// Builds a Snowflake on a built-in clock. It shares its cursor with the Snowflakes in this process that
+    /// have the same epoch and tick, the same timestamp and sequence positions and widths, and the same node
+    /// bits.
     ///
     /// A new cursor treats the tick in which it is created, and `max_ahead_ms` more, as used up, so that a
-    /// process that restarts within a tick repeats nothing. The first ID may therefore wait for the next
-    /// tick.
+    /// process that restarts within a tick does not repeat any IDs. The first ID may therefore have to wait
+    /// for the next tick.
     ///
-    /// With a state file, this waits until no ID that was issued through the file before can repeat. The wait
-    /// is at most a second and a tick if the file is new, after a reboot, or if the file was replaced.
-    /// Otherwise there is no wait.
+    /// With a state file, this waits until no ID previously issued through the file can repeat. The wait is
+    /// at most a second plus a tick if the file is new or was replaced, or after a reboot. Otherwise, there
+    /// is no wait.
     ///
     /// # Errors
     ///
     /// - `invalid_layout`, `unknown_layout` or `invalid_node`.
-    /// - `invalid_option`, including when `max_ahead_ms` or `max_backward_ms` differ from the values with
-    ///   which the shared cursor was created, or when that cursor is in another state file, or in none.
+    /// - `invalid_option`, including when `max_ahead_ms` or `max_backward_ms` differs from the value the
+    ///   shared cursor was created with, or when that cursor is in another state file, or in none.
     /// - `forked` for a node that the parent used before a fork, without a state file.
     /// - `state_file` if the file cannot be opened or belongs to another layout or node.
     #[cfg(feature = "std")]
@@ -65,7 +66,7 @@ impl Options {
         self.build_on(crate::system::StdTime, |clock| clock)
     }
 
-    /// Does the same as `build` with the time of a platform without `std`. `wrap` converts the clock into the
+    /// Like `build`, but with the time source of a platform without `std`. `wrap` converts the clock to the
     /// caller's type, which may support other kinds of clocks too.
     ///
     /// # Errors
@@ -102,7 +103,7 @@ impl Options {
         Ok(Lease::new(&resolved.layout, resolved.tolerance, keeper))
     }
 
-    /// Does the same as `build_on` for a Snowflake whose node comes from a lease.
+    /// Like `build_on`, but for a Snowflake whose node comes from a lease.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! A Snowflake with a single owner. It takes several slots at once, and issues them without a
-//! compare-and-swap for each.
+//! A Snowflake with a single owner. It takes several slots at once and issues them without a compare-and-swap
+//! for each.
 
 use core::fmt;
 
@@ -21,9 +21,9 @@ const SLOTS: u64 = 64;
 /// needs no compare-and-swap per ID. [`Snowflake::into_local`] creates it.
 ///
 /// It reads the clock for each ID, but takes up to 64 slots at a time from the cursor. Other Snowflakes may
-/// share the cursor: nothing repeats, and each ID is still greater than all IDs whose calls returned before.
-/// However, when one of them issues an ID, or this Snowflake is dropped, the remaining slots are lost, so
-/// that `sequence_exhausted` or a wait occurs earlier.
+/// share the cursor: no ID repeats, and each ID is still greater than every ID returned before its call
+/// began. However, when one of them issues an ID, or this Snowflake is dropped, the remaining slots are lost,
+/// so `sequence_exhausted` or a wait comes sooner.
 ///
 /// ```
 /// use polyflake::Snowflake;
@@ -44,9 +44,9 @@ pub struct LocalSnowflake<C = BuiltinClock> {
     taken_in: &'static Process,
     /// The bits of the slots' node, at their positions.
     placed_node: u64,
-    /// The number of slots taken at once: at most a quarter of a tick. If IDs are issued at a low rate, the
-    /// slots thus do not reach the end of the tick, after which the next tick would begin at 0 instead of at
-    /// a spread number.
+    /// The number of slots taken at once: at most a quarter of a tick. At a low rate, the slots therefore do
+    /// not reach the end of the tick; if they did, the next tick would begin at 0 instead of at a number
+    /// chosen by `spread`.
     at_once: u64,
 }
 
@@ -70,7 +70,7 @@ impl<C> LocalSnowflake<C> {
         self.ids.layout()
     }
 
-    /// The values of all node fields joined into one number, from the highest field to the lowest.
+    /// The values of all node fields combined into one number, highest field first.
     pub fn node(&self) -> u64 {
         self.ids.node()
     }
@@ -90,8 +90,8 @@ impl<C> LocalSnowflake<C> {
         self.issued = self.taken;
     }
 
-    /// Returns true if some slots are taken but not issued. Slots below another Snowflake's IDs would come
-    /// too late.
+    /// Returns true if some slots have been taken but not issued, and the cursor has not moved since. Once
+    /// another Snowflake has issued an ID, it is too late to issue slots below it.
     #[inline(always)]
     fn has_slots(&self) -> bool {
         self.issued < self.taken && self.ids.cursor().load() == self.taken
@@ -114,7 +114,7 @@ impl<C: Clock> LocalSnowflake<C> {
         self.take()
     }
 
-    /// Issues the next of the taken slots if the full rule allows it.
+    /// Issues the next taken slot if the full rule allows it.
     #[cold]
     fn step(&mut self, now_ms: i64) -> Result<u64, Blocked> {
         match self.ids.rule.step(self.issued, now_ms, 1).ok() {
@@ -141,8 +141,8 @@ impl<C: Clock> LocalSnowflake<C> {
         }
     }
 
-    /// Returns true if `slot` is the next of the slots that this process has taken. Must be called after the
-    /// clock was read, because a caller's clock may fork.
+    /// Returns true if `slot` is the next of the slots this process has taken. Must be called after the clock
+    /// is read, because a caller's clock may fork.
     #[inline(always)]
     fn may_issue(&self, slot: u64) -> bool {
         slot == self.issued + 1 && self.taken_in.is_alive()
@@ -165,7 +165,8 @@ impl<C: Clock> LocalSnowflake<C> {
         Ok(self.issue(run.first))
     }
 
-    /// Returns the next ID, or an error at once if none is available yet, as [`Snowflake::try_next_id`] does.
+    /// Returns the next ID, or an error immediately if none is available yet, as [`Snowflake::try_next_id`]
+    /// does.
     ///
     /// # Errors
     ///
@@ -175,7 +176,7 @@ impl<C: Clock> LocalSnowflake<C> {
         self.poll_next_id().or_else(|blocked| self.ids.try_next_id_after(blocked))
     }
 
-    /// Returns the next ID and waits with the caller's `wait`, as [`Snowflake::next_id_with`] does.
+    /// Returns the next ID, waiting with the caller's `wait`, as [`Snowflake::next_id_with`] does.
     ///
     /// # Errors
     ///
@@ -185,7 +186,7 @@ impl<C: Clock> LocalSnowflake<C> {
         self.poll_next_id().or_else(|blocked| self.ids.next_id_after(blocked, wait))
     }
 
-    /// Fills `ids` and waits with the caller's `wait`, as [`Snowflake::fill_with`] does.
+    /// Fills `ids`, waiting with the caller's `wait`, as [`Snowflake::fill_with`] does.
     ///
     /// # Errors
     ///
@@ -194,7 +195,7 @@ impl<C: Clock> LocalSnowflake<C> {
         self.ids.fill_with(ids, wait)
     }
 
-    /// Returns waits, lead and rollbacks, as [`Snowflake::stats`] does. Taken slots count as issued.
+    /// Returns statistics, as [`Snowflake::stats`] does. Slots that have been taken count as issued.
     ///
     /// # Errors
     ///
@@ -206,7 +207,7 @@ impl<C: Clock> LocalSnowflake<C> {
 
 #[cfg(feature = "std")]
 impl<C: Clock> LocalSnowflake<C> {
-    /// Returns the next ID and waits for up to `max_wait_ms` of real time, as [`Snowflake::next_id`] does.
+    /// Returns the next ID, waiting up to `max_wait_ms` of real time, as [`Snowflake::next_id`] does.
     ///
     /// # Errors
     ///

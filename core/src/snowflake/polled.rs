@@ -1,5 +1,5 @@
-//! Waiting for slots without a thread, for an event loop or a runtime that schedules its own waits. The steps
-//! are those of `wait.rs`, one per poll.
+//! Waiting for slots without blocking a thread, for an event loop or a runtime that schedules its own waits.
+//! The steps are those of `wait.rs`, one per poll.
 
 use core::time::Duration;
 
@@ -12,8 +12,8 @@ use crate::snowflake::stopped::{Blocked, Part, Stopped};
 use crate::snowflake::wait::take_for_all;
 use crate::system::{Process, Turn};
 
-/// A call that waits without a thread, for [`Snowflake::poll_waiting`]. Until the call has its IDs or this is
-/// dropped, it holds a place among all calls of the process that are waiting for the same cursor.
+/// A call that waits without blocking a thread, for [`Snowflake::poll_waiting`]. Until the call has its IDs
+/// or this is dropped, it holds a place among the process's calls waiting for the same cursor.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct Waiting {
@@ -22,11 +22,11 @@ pub struct Waiting {
     unreserved: Option<(u64, Run)>,
 }
 
-/// The progress of a call that waits without a thread.
+/// The progress of a call that waits without blocking a thread.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
 pub enum Polled {
-    /// This many IDs have been written: at least one.
+    /// The number of IDs written: at least one.
     Filled(usize),
     /// Poll again after this time.
     Pause(Duration),
@@ -40,8 +40,8 @@ impl<C: Clock> Snowflake<C> {
     ///
     /// `waited` is the real time since the call last took IDs, or `None` if it has not waited since then.
     /// While the call waits, a leading thread may take IDs for it, so `ids` must not be shorter at the next
-    /// poll, or some of these IDs are lost. If the disk write fails, the call is over, and the next one
-    /// starts with a new `Waiting`.
+    /// poll; otherwise, some of these IDs are lost. If the disk write fails, so does the call, and the next
+    /// one starts with a new `Waiting`.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl<C: Clock> Snowflake<C> {
         waited: Option<Duration>,
     ) -> Result<Polled, Error> {
         if waited.is_none() {
-            // This is a new call, which must not get anything that was taken for the last one.
+            // This is a new call, which must not receive anything taken for the last one.
             *waiting = Waiting::default();
         }
         let polled = self.poll_once(waiting, ids, waited);
@@ -82,7 +82,7 @@ impl<C: Clock> Snowflake<C> {
 
     /// Returns the next ID if one is available now. Otherwise it returns 0, which is never an ID, and the
     /// caller continues with [`poll_waiting`](Self::poll_waiting), which does not count this wait again if
-    /// its `waited` is never `None`. This function never waits, not even for a disk.
+    /// its `waited` is never `None`. This function never waits, not even for the disk.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ impl<C: Clock> Snowflake<C> {
         }
     }
 
-    /// Returns the number of IDs that a call already has if it must wait for more, or its error.
+    /// Returns how many IDs a call already has if it must wait for more, or its error if it cannot wait.
     #[cold]
     fn must_wait(&self, blocked: Blocked) -> Result<usize, Error> {
         if !matches!(blocked.stopped, Stopped::Unreserved { .. }) {
@@ -129,7 +129,7 @@ impl<C: Clock> Snowflake<C> {
             return open.map(|()| Polled::Filled(0));
         }
         let mut filled = |Taken { mut run, placed_node }| {
-            // A leader takes as many slots as the call wanted at an earlier poll.
+            // A leader may have taken more slots than this, because the call wanted more at an earlier poll.
             run.last = run.last.min(run.first.saturating_add(count - 1));
             let mut part = Part::default();
             self.write(Taken { run, placed_node }, ids, &mut part);
@@ -158,12 +158,12 @@ impl<C: Clock> Snowflake<C> {
                 waiting.turn.get_or_insert_with(|| Process::current().poll_for(self.waits_for(), count));
                 Ok(Polled::Pause(pause))
             }
-            // A leader may have taken some for this call since it last looked.
+            // A leader may have taken slots for this call since it last looked.
             Err(error) => given(waiting).map_or(Err(error), filled),
         }
     }
 
-    /// Takes slots for this call and, if it has a turn, for the calls that wait with it.
+    /// Takes slots for this call and, if it has joined the queue, for the calls waiting with it.
     fn take_polled(
         &self,
         turn: Option<&Turn>,

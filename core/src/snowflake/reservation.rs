@@ -18,7 +18,7 @@ impl<C> Snowflake<C> {
     }
 }
 
-/// The disk write for which a call waits if its slots are not reserved in the state file yet, from
+/// The disk write that a call waits for if its slots are not reserved in the state file yet, from
 /// [`Polled`](crate::Polled).
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy)]

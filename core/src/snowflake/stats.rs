@@ -1,4 +1,4 @@
-//! Statistics for an operator's graphs.
+//! Statistics for monitoring.
 
 use core::sync::atomic::Ordering;
 
@@ -12,25 +12,26 @@ use crate::snowflake::Snowflake;
 #[cfg(feature = "std")]
 use crate::snowflake::stopped::Stopped;
 
-/// Statistics for an operator's graphs, from [`Snowflake::stats`]. They cover all Snowflakes that share the
-/// cursor, since its creation, and are counted only on slow paths.
+/// Statistics for monitoring, from [`Snowflake::stats`]. They cover all Snowflakes that have shared the
+/// cursor since it was created, and are counted only on slow paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Stats {
-    /// The number of times that a call found no free slot, and waited or gave up.
+    /// The number of times a call found no free slot and waited or gave up.
     pub waits: u64,
-    /// The number of times that the clock stepped back, whether tolerated or not.
+    /// The number of times the clock stepped back, whether tolerated or not.
     pub rollbacks: u64,
     /// How far the last tick taken is ahead of the clock, in ms. 0 if it is not ahead.
     pub lead_ms: u64,
     /// The start of the last ID's tick, in Unix ms; `None` before the first ID.
     pub last_issued_ms: Option<u64>,
-    /// The number of times that the lease was lost: it ran out, or another process had its node.
+    /// The number of times the lease was lost: it ran out before the store renewed it, another process had its
+    /// node, or the store had lost its record.
     pub lease_losses: u64,
 }
 
 impl<C: Clock> Snowflake<C> {
-    /// Returns the waits, lead and rollbacks, for an operator's graphs. Reads the clock once.
+    /// Returns statistics for monitoring. Reads the clock once.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The reasons why a call takes no slot, and their errors.
+//! The reasons a call takes no slot, and the corresponding errors.
 
 use crate::clock::ClockError;
 use crate::error::{Error, error};
@@ -23,13 +23,13 @@ impl From<Stopped> for Blocked {
 }
 
 impl Blocked {
-    /// The number of IDs of a batch that have already been written.
+    /// How many of a batch's IDs have already been written.
     pub const fn filled(&self) -> usize {
         self.part.filled
     }
 }
 
-/// The number of IDs of a batch that have been written, and the bits of their node.
+/// How many of a batch's IDs have been written, and the bits of their node.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Part {
     pub(super) filled: usize,
@@ -43,7 +43,7 @@ impl Part {
     }
 }
 
-/// The reason why `take` took nothing.
+/// The reason `take` took nothing.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Stopped {
     ByRule {

@@ -1,8 +1,8 @@
-//! Taking slots without waiting: the path of an ID, and the slow path after it.
+//! Taking slots without waiting: the hot path, and the slow path behind it.
 //!
 //! 1. `count_on` takes the next slot of the clock's current tick, below the limit. Nearly all IDs come from
 //!    here.
-//! 2. `take` takes slots by the full rule. Above the limit, `permit` decides how many.
+//! 2. `take` takes slots according to the full rule. Above the limit, `permit` decides how many.
 //! 3. If the state file has no slots reserved on disk, `reserve_and_take` reserves some.
 //!
 //! A call that is still stopped after that waits: `wait.rs` handles this in a thread, `polled.rs` without
@@ -21,7 +21,7 @@ use crate::system::{StateFault, StateFile};
 
 impl<C: Clock> Snowflake<C> {
     /// Returns the next ID, or the state from which [`next_id_after`](Self::next_id_after) continues. For
-    /// callers that hold something, such as an interpreter, and release it only if they must wait.
+    /// callers that hold a lock, such as an interpreter's, and release it only if they must wait.
     ///
     /// ```
     /// use polyflake::{Snowflake, ThreadWait};
@@ -39,10 +39,10 @@ impl<C: Clock> Snowflake<C> {
         self.count_on(Cursor::advance)
     }
 
-    /// Does the same as [`poll_next_id`](Self::poll_next_id), without a locked instruction. Only one caller
-    /// at a time may be able to move the cursor: all threads that take IDs hold the same lock (such as an
-    /// interpreter's) and release it only in a [`Wait`](crate::Wait). A state file is not allowed, because
-    /// other processes move its cursor, and neither is a lease, because its keeper does.
+    /// Like [`poll_next_id`](Self::poll_next_id), but without a locked instruction. Only one caller at a time
+    /// may move the cursor: all threads that take IDs hold the same lock (such as an interpreter's) and
+    /// release it only in a [`Wait`](crate::Wait). A state file is not allowed, because other processes move
+    /// its cursor, and neither is a lease, because its keeper moves the cursor.
     #[doc(hidden)]
     #[inline(always)]
     pub fn poll_next_id_under_lock(&self) -> Result<u64, Blocked> {
@@ -53,7 +53,8 @@ impl<C: Clock> Snowflake<C> {
         self.count_on(Cursor::advance_under_lock)
     }
 
-    /// Takes the next slot of the clock's current tick. If there is none, takes one by the full rule.
+    /// Takes the next slot of the clock's current tick. If there is none, takes one according to the full
+    /// rule.
     #[inline(always)]
     fn count_on(&self, advance: impl Fn(&Cursor, u64, u64) -> bool) -> Result<u64, Blocked> {
         let now_ms = match self.clock.unix_ms() {
@@ -63,10 +64,10 @@ impl<C: Clock> Snowflake<C> {
         let cursor = self.cursor();
         let last = cursor.load();
         if let Some(slot) = self.rule.next_in_tick(last, now_ms) {
-            // Loads the limit after reading the clock, because a caller's clock may fork. Below the limit a
-            // next slot always exists.
+            // Loads the limit after reading the clock, because a caller's clock may fork. Below the limit,
+            // there is always a next slot.
             if last < self.limit.get() {
-                // Comes after the limit is loaded and before the cursor moves: see `Lease`.
+                // Must come after the limit is loaded and before the cursor moves: see `Lease`.
                 let placed_node = self.placed_node();
                 if advance(cursor, last, slot) {
                     return Ok(self.id_of(slot, placed_node));
@@ -85,13 +86,14 @@ impl<C: Clock> Snowflake<C> {
         }
     }
 
-    /// Takes up to `count` contiguous slots by the full rule. `now_ms` is this call's reading of the clock.
+    /// Takes up to `count` contiguous slots according to the full rule. `now_ms` is this call's reading of
+    /// the clock.
     #[inline(never)]
     pub(super) fn take(&self, count: u64, now_ms: Result<i64, ClockError>) -> Result<Taken, Stopped> {
         let cursor = self.cursor();
-        // The clock is read first, so that this thread needs the cursor's cache line for as short as
-        // possible. However, between the two steps another thread may use a later reading, and a reading may
-        // have been cached. Anything that looks like a step back, an error or a wait is therefore checked
+        // The clock is read first, so that this thread needs the cursor's cache line for as short a time as
+        // possible. However, between the two steps, another thread may use a later reading, and the reading
+        // may have been cached. Anything that looks like a step back, an error or a wait is therefore checked
         // again, with the clock read after the cursor.
         let read = |now_ms: Result<i64, ClockError>| {
             // After `close`, the error is `closed`.
@@ -112,7 +114,7 @@ impl<C: Clock> Snowflake<C> {
                     }
                 }
                 Ok(mut run) => {
-                    // Comes after the clock is read, because a caller's clock may fork.
+                    // Must come after the clock is read, because a caller's clock may fork.
                     if run.last > self.limit.get() {
                         run = match self.permit(last, run, now_ms) {
                             Err(Stopped::ByRule { .. }) if !again => {
@@ -122,7 +124,7 @@ impl<C: Clock> Snowflake<C> {
                             other => other?,
                         };
                     }
-                    // Comes after the limit is loaded and before the cursor moves: see `Lease`.
+                    // Must come after the limit is loaded and before the cursor moves: see `Lease`.
                     let placed_node = self.placed_node();
                     if cursor.advance(last, run.last) {
                         if run.rolled_back {
@@ -148,7 +150,8 @@ impl<C: Clock> Snowflake<C> {
         }
     }
 
-    /// Returns the part of a run past the limit that may be taken. The first run starts as in a fresh tick.
+    /// Returns the part of a run past the limit that may be taken. The first run starts where a fresh tick
+    /// would.
     #[cold]
     fn permit(&self, last: u64, run: Run, now_ms: i64) -> Result<Run, Stopped> {
         self.check_open()?;
@@ -177,8 +180,8 @@ impl<C: Clock> Snowflake<C> {
         }
     }
 
-    /// Does what `permit` does, for a lease. The lease may have another node by now. The cursor has then
-    /// moved, so it refuses a run that does not follow the last ID of the previous node.
+    /// Like `permit`, but for a lease. By now, the lease may have switched to another node. In that case, the
+    /// cursor has moved and rejects a run that does not follow the last ID of the previous node.
     fn permit_by_lease(&self, lease: &LeaseUse, last: u64, run: Run) -> Result<Run, Stopped> {
         lease.look(|node, limit| {
             self.node.store(node, Ordering::Relaxed);
@@ -197,8 +200,8 @@ impl<C: Clock> Snowflake<C> {
         Ok(Run { last: run.last.min(limit), ..run })
     }
 
-    /// Continues a `take` that stopped because its run is not reserved in the state file: makes one attempt
-    /// to reserve the run.
+    /// Resumes a `take` that stopped because its run was not yet reserved in the state file: tries once to
+    /// reserve it.
     pub(super) fn reserve_and_take(
         &self,
         count: u64,
@@ -212,7 +215,7 @@ impl<C: Clock> Snowflake<C> {
         self.take_reserved(count, last, run)
     }
 
-    /// Takes a run that follows slot `last` and has been reserved in the state file in the meantime.
+    /// Takes a run that follows slot `last` and is now reserved in the state file.
     pub(super) fn take_reserved(&self, count: u64, last: u64, run: Run) -> Result<Taken, Stopped> {
         self.check_open()?;
         // During the disk write, the clock may have been set back and another file may have begun below this
@@ -220,8 +223,8 @@ impl<C: Clock> Snowflake<C> {
         if let Some(file) = self.state_file {
             file.still_in_place().map_err(Stopped::State)?;
         }
-        // Takes exactly this run, so that it succeeds even if the clock has meanwhile passed everything that
-        // is reserved.
+        // Takes exactly this run, so that the call succeeds even if the clock has since passed all reserved
+        // slots.
         if self.cursor().advance(last, run.last) {
             self.start_limit();
             return Ok(Taken { run, placed_node: self.placed_node() });
@@ -236,8 +239,8 @@ impl<C> Snowflake<C> {
         self.state_file.map_or_else(|| self.made_in.limit(self.layout.slot_bits()), StateFile::limit)
     }
 
-    /// Called after slots were taken. After the first ones, the cursor's limit applies, and the cursor is
-    /// past the floor.
+    /// Called after slots are taken. Once the first slots have been taken, the cursor's limit applies, and
+    /// the cursor is past the floor.
     #[inline]
     fn start_limit(&self) {
         if !self.limit.has_started() && self.lease.is_none() {
@@ -248,7 +251,7 @@ impl<C> Snowflake<C> {
         }
     }
 
-    /// Returns an error if this Snowflake may not issue any more: it was closed, or it belongs to the parent
+    /// Returns an error if this Snowflake may no longer issue IDs: it was closed, or it belongs to the parent
     /// process.
     pub(super) fn check_open(&self) -> Result<(), Stopped> {
         if self.limit.is_closed() {
@@ -261,9 +264,9 @@ impl<C> Snowflake<C> {
     }
 }
 
-/// Pauses for less than 2 us after another thread won a swap. That thread now has the cursor's cache line,
-/// and both threads issue more IDs in runs than in turns, where the line moves for each ID. With two threads
-/// an ID takes 12 ns instead of 36.
+/// Pauses for less than 2 us after another thread wins a swap. That thread now has the cursor's cache line,
+/// and the two threads issue IDs faster in runs than by alternating, which would move the line for each ID.
+/// With two threads, an ID takes 12 ns instead of 36.
 #[cold]
 fn give_way() {
     for _ in 0..32 {

@@ -1,12 +1,12 @@
 //! Waiting for slots, in a thread.
 //!
-//! A stopped call takes the same steps here and in `polled.rs`, which uses no thread:
+//! A stopped call takes the same steps here and in `polled.rs`, which blocks no thread:
 //!
 //! 1. If its run only needs a reservation in the state file, it reserves and takes the run
 //!    (`reserve_and_take`).
-//! 2. `pause_after` returns how long to pause before looking again, or the reason why the call fails.
-//! 3. It joins the calls that are waiting for the same cursor. One of them leads, and looks on behalf of all.
-//! 4. When slots are available, the leader takes them and gives each call its share (`take_for_all`).
+//! 2. `pause_after` returns how long to pause before looking again, or the reason the call fails.
+//! 3. It joins the calls waiting for the same cursor. One of them leads, and looks on behalf of all of them.
+//! 4. When slots become available, the leader takes them and gives each call its share (`take_for_all`).
 
 use core::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::system::{Process, Turn};
 use crate::wait::Wait;
 
 impl<C: Clock> Snowflake<C> {
-    /// Returns the next ID and waits with the caller's `wait`, for up to `max_wait_ms` of real time.
+    /// Returns the next ID, waiting with the caller's `wait` for up to `max_wait_ms` of real time.
     ///
     /// # Errors
     ///
@@ -32,7 +32,7 @@ impl<C: Clock> Snowflake<C> {
     }
 
     /// Continues a blocked call without waiting for slots, as [`try_next_id`](Self::try_next_id) does after
-    /// [`poll_next_id`](Self::poll_next_id). It may take as long as the disk needs to sync a state file.
+    /// [`poll_next_id`](Self::poll_next_id). It may take as long as syncing a state file to disk.
     #[doc(hidden)]
     #[cold]
     pub fn try_next_id_after(&self, blocked: Blocked) -> Result<u64, Error> {
@@ -47,7 +47,7 @@ impl<C: Clock> Snowflake<C> {
         }
     }
 
-    /// Continues a blocked call, and waits for up to `max_wait_ms` of real time.
+    /// Continues a blocked call, waiting up to `max_wait_ms` of real time.
     #[doc(hidden)]
     #[cold]
     pub fn next_id_after<W: Wait>(&self, blocked: Blocked, wait: &mut W) -> Result<u64, W::Error> {
@@ -66,10 +66,11 @@ impl<C: Clock> Snowflake<C> {
             Ok(taken) => return Ok(taken),
             Err(stopped) => stopped,
         };
-        // Errors are returned before the call joins the others, which takes a lock and memory. An error needs
-        // neither, and in a child created by a bare `clone` the heap may be locked forever.
+        // Errors are returned before the call joins the others, because joining requires a lock and memory.
+        // Returning an error requires neither, and in a child created by a bare `clone`, the heap may be
+        // locked forever.
         let mut pause = self.pause_after(stopped, None)?;
-        // Includes the time of the disk write if another call was faster.
+        // Includes the time spent on the disk write if another call got there first.
         let mut waited = wait.elapsed().saturating_sub(since);
         if self.wait_left(waited).is_zero() {
             return Err(self.error_of(stopped).into());
@@ -84,8 +85,8 @@ impl<C: Clock> Snowflake<C> {
                 // Checks whether the call was interrupted.
                 wait.pause(Duration::ZERO)?;
             }
-            // Comes before the clock is read again: if a thread is preempted after this point, it has not yet
-            // seen what has become available in the meantime.
+            // Must come before the clock is read again: a thread that is preempted after this point has yet
+            // to see the slots that become available before it resumes.
             waited = wait.elapsed().saturating_sub(since);
             if let Some(taken) = turn.given() {
                 return Ok(taken);
@@ -109,13 +110,13 @@ impl<C: Clock> Snowflake<C> {
             }
             pause = match self.pause_after(stopped, Some(waited)) {
                 Ok(pause) => pause,
-                // A leader may have taken some for this call since it last looked.
+                // A leader may have taken slots for this call since it last looked.
                 Err(error) => return turn.given().ok_or(error.into()),
             };
         }
     }
 
-    /// Returns the key of the calls that wait together: the cursor, and the system's clock or another one.
+    /// Returns the key of the calls that wait together: the cursor, and the clock (the system's or another).
     pub(super) fn waits_for(&self) -> (usize, usize) {
         let clock = if self.clock.is_of_the_system() { 0 } else { core::ptr::from_ref(self).addr() };
         (core::ptr::from_ref(self.cursor()).addr(), clock)
@@ -125,13 +126,14 @@ impl<C: Clock> Snowflake<C> {
     /// last took a slot, or `None` if it has not paused since then.
     pub(super) fn pause_after(&self, stopped: Stopped, waited: Option<Duration>) -> Result<Duration, Error> {
         let pause = match stopped {
-            // During the disk write, other calls have used up everything that was reserved.
+            // During the disk write, other calls used up all the slots it reserved.
             Stopped::Unreserved { .. } => Duration::ZERO,
             Stopped::ByRule { stop: Stop::Exhausted { retry_at_ms, .. }, now_ms } => {
                 let retry_at_ms = i64::try_from(retry_at_ms).unwrap_or(i64::MAX);
                 self.clock.until(now_ms, retry_at_ms)
             }
-            // The lease either answers within a millisecond or takes a long time. Leases need `std`.
+            // The keeper extends the lease's bound, or gets another node, either within a millisecond or only
+            // after a long time. Leases need `std`.
             Stopped::LeaseEnded if cfg!(feature = "std") && !self.has_lease_panicked() => {
                 let waited = waited.unwrap_or_default();
                 (waited / 8).clamp(Duration::from_millis(1), Turn::longest_pause())
@@ -159,7 +161,7 @@ impl<C: Clock> Snowflake<C> {
     }
 }
 
-/// Takes slots for a call and for the calls that wait with it.
+/// Takes slots for a call and for the calls waiting with it.
 pub(super) fn take_for_all(
     turn: &Turn,
     count: u64,
@@ -197,7 +199,7 @@ mod tests {
         };
         let (code, longest) = std::thread::scope(|scope| scope.spawn(follower).join().unwrap());
         assert_eq!(code, ErrorCode::SequenceExhausted);
-        // Zero on a machine so slow that the time is over before the call waits.
+        // Zero on a machine so slow that the time runs out before the call waits.
         assert!(longest <= Duration::from_millis(5), "{longest:?}");
     }
 }

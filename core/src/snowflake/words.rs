@@ -1,4 +1,4 @@
-//! The words that the path of an ID reads and writes, for languages in which a call into this library is
+//! The words that the hot path reads and writes, for languages in which calling into this library is
 //! expensive.
 
 use crate::clock::BuiltinClock;
@@ -6,13 +6,14 @@ use crate::snowflake::Snowflake;
 use crate::system::StdTime;
 
 /// The words that [`Snowflake::poll_next_id`] uses for an ID in the cursor's current tick. `polyflake.h`
-/// explains how to use them (at `polyflake_words`). If that path changes, the header and Go must change too.
+/// explains how to use them (at `polyflake_words`). If that path changes, the header and the Go binding must
+/// change too.
 ///
 /// All words are 64 bits wide and accessed atomically. `limit` is a word that holds a pointer to another
 /// word.
 #[derive(Debug, Clone, Copy)]
 pub struct Words {
-    /// The processor's counter when the clock was last read.
+    /// The value of the processor's counter when the clock was last read.
     pub clock_start: *const u64,
     /// The result of that reading: Unix ms, and in the low 20 bits the number of counts from `clock_start`
     /// for which it is valid.
@@ -36,7 +37,7 @@ pub struct Words {
 }
 
 impl Snowflake {
-    /// Returns the words, or `None` unless the clock is the system's. `limit` and `placed_node` live as long
+    /// Returns the words, or `None` if the clock is not the system's. `limit` and `placed_node` live as long
     /// as the Snowflake, the others as long as the process.
     #[doc(hidden)]
     pub fn words(&self) -> Option<Words> {
@@ -63,7 +64,7 @@ mod tests {
     use crate::{ClockName, Options};
     use core::sync::atomic::{AtomicU64, Ordering};
 
-    /// Reads a word of a living Snowflake.
+    /// Reads a word of a live Snowflake.
     fn read(word: *const u64) -> u64 {
         // SAFETY: it points to an atomic of the same width, which lives for the whole test.
         #[allow(unsafe_code)]

@@ -1,11 +1,11 @@
 //! The wall clock's millisecond, cached until the processor's counter shows that it may be over. This takes
 //! 10 ns; reading the clock takes 25.
 //!
-//! A reading of the wall clock tells how much of its millisecond is left. Until the counter has advanced by
-//! that much, the millisecond is the same. Then the wall clock is read again, so a step of the clock shows
-//! within a millisecond. A counter that jumps also causes a reading. This need not be perfect: a call that
-//! finds the wall clock behind, or a tick used up, reads the wall clock before it fails or waits
-//! (`Clock::unix_ms_uncached`).
+//! A reading of the wall clock shows how much of its millisecond is left. Until the counter has advanced by
+//! that much, the millisecond stays the same. Then the wall clock is read again, so a step of the clock takes
+//! effect within a millisecond. A counter that jumps also triggers a reading. This need not be perfect: a call
+//! that finds the reading behind the cursor, which looks like a step back, or a tick used up, reads the wall
+//! clock before it fails or waits (`Clock::unix_ms_uncached`).
 
 #[cfg(not(loom))]
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -48,7 +48,7 @@ impl CachedClock {
     ///
     /// The two words may come from two readings, but an earlier reading's ms is never combined with a later
     /// one's start: `renew` stores the start last, and here it is loaded first. With an earlier start, the
-    /// window just ends earlier.
+    /// window just ends sooner.
     #[inline(always)]
     pub(super) fn unix_ms(&self, counter: &impl Counter, wall_ns: impl FnOnce() -> i64) -> i64 {
         let start = self.start.load(Ordering::Acquire);
@@ -64,11 +64,12 @@ impl CachedClock {
     #[cold]
     pub(super) fn renew(&self, counter: &impl Counter, wall_ns: impl FnOnce() -> i64) -> i64 {
         if counter.least_in(1000) == 0 {
-            // Nothing is promised, so nothing is cached, and threads share no cache line for the clock.
+            // Nothing is promised about the counter, so nothing is cached, and threads share no cache line
+            // for the clock.
             return wall_ns().div_euclid(NS_PER_MS);
         }
-        // Comes before the clock is read, so that a thread that pauses here does not replace a new reading
-        // with an old one.
+        // Must come before the clock is read, so that a thread that pauses here does not replace a new
+        // reading with an old one.
         let is_mine = !self.renewing.swap(true, Ordering::Acquire);
         let start = counter.now();
         let wall_ns = wall_ns();
@@ -76,7 +77,7 @@ impl CachedClock {
         if is_mine {
             let left_ns = NS_PER_MS - wall_ns.rem_euclid(NS_PER_MS);
             let window = counter.least_in(left_ns.unsigned_abs()).min(WINDOW);
-            // Nothing is cached before 1970.
+            // Times before 1970 are not cached.
             self.kept.store(u64::try_from(ms).map_or(0, |ms| ms << WINDOW_BITS | window), Ordering::Release);
             self.start.store(start, Ordering::Release);
             self.renewing.store(false, Ordering::Release);
@@ -142,7 +143,7 @@ mod models {
                 read(&theirs);
             });
             read(&shared);
-            // From the end of one millisecond into the next.
+            // The time advances from the end of one millisecond into the next.
             shared.0.0.store(6_000_010, Ordering::Release);
             read(&shared);
             other.join().unwrap();
@@ -167,7 +168,7 @@ mod tests {
     struct Machine {
         wall_ns: Cell<i64>,
         counts: Cell<u64>,
-        /// The number of times that the wall clock was read.
+        /// The number of times the wall clock was read.
         readings: Cell<u32>,
         kept: CachedClock,
         node: u32,
@@ -179,7 +180,7 @@ mod tests {
         }
     }
 
-    /// A counter of 3 GHz, of which no more is known than of a real processor's.
+    /// A 3 GHz counter, about which no more is known than about a real processor's.
     impl Counter for &Machine {
         fn now(&self) -> u64 {
             self.counts.get()
@@ -247,8 +248,8 @@ mod tests {
             assert_eq!(machine.wall_ms(), 5_000 + n / 100_000);
             machine.advance(10);
         }
-        // The counter is six times as fast as is known, so 5/6 of the ms are left after each reading, down to
-        // the last call.
+        // The counter is six times as fast as promised, so 5/6 of the remaining ms is left after each
+        // reading, down to the length of one call.
         assert!((40..150).contains(&machine.readings.get()), "{machine:?}");
     }
 
@@ -326,11 +327,11 @@ mod tests {
     #[cfg(not(miri))]
     #[derive(Debug, Clone)]
     enum Event {
-        /// This much real time passes.
+        /// The number of ns of real time that pass.
         Time(i64),
         StepWall(i64),
         JumpCounter(u64),
-        /// The counter stops for this long.
+        /// The number of ns for which the counter stops.
         StopCounter(i64),
     }
 
@@ -393,10 +394,10 @@ mod tests {
             prop_assert_eq!(machine.wall_ms_uncached(), machine.wall_ns.get().div_euclid(NS_PER_MS));
         }
 
-        /// A process that is moved to another machine, where the counter can have any value and any rate, and
-        /// may stand still. Nothing repeats, and IDs keep growing. From the first call on, their time is one
-        /// that the wall clock showed after the call before the counter's last 500,000 counts (a window): 1
-        /// ms at 500 MHz, 21 ms at 24 MHz, forever if it stands still.
+        /// A process is moved to another machine, where the counter can have any value and any rate, and may
+        /// stand still. No ID repeats, and IDs keep increasing. From the first call on, an ID's time is one
+        /// that the wall clock showed during a call within the counter's last 500,000 counts (a window): 1 ms
+        /// at 500 MHz, 21 ms at 24 MHz, forever if it stands still.
         #[test]
         fn a_move_to_another_machine_repeats_nothing(
             moves in prop::collection::vec(
@@ -413,7 +414,7 @@ mod tests {
                 machine.advance_wall(step_ns);
                 // Without this call, the counter could run into the old window later.
                 machine.wall_ms();
-                // From here on: the counts, and the wall clock's ms.
+                // For each call from here on: the counts so far, and the wall clock's ms.
                 let mut past = vec![];
                 let mut counts = 0;
                 let first_ms = machine.wall_ms();

@@ -1,7 +1,7 @@
-//! Detects other copies of this library in the process. Each copy has separate cursors.
+//! Detects other copies of this library in the process. Each copy has its own cursors.
 //!
-//! Every program and library that Polyflake is linked into contains a note, as ELF files may. The loader
-//! keeps it in memory and stripping keeps it too, so it identifies a copy whatever the file is called.
+//! Every program and library that Polyflake is linked into contains an ELF note. The loader keeps the note in
+//! memory, and the note survives stripping, so it identifies a copy no matter what the file is called.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
@@ -30,7 +30,7 @@ static NOTE: Note = Note { name_size: 10, description_size: 0, kind: 1, name: *b
 #[doc(hidden)]
 pub fn copies_warning() -> Option<String> {
     let mut copies = Copies::default();
-    // SAFETY: the callback gets the pointer passed here, and the loader's list does not change during the
+    // SAFETY: the callback receives the pointer passed here, and the loader's list does not change during the
     // call.
     #[allow(unsafe_code)]
     unsafe {
@@ -61,7 +61,7 @@ unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: libc::size_t, copies
     if info.dlpi_phdr.is_null() {
         return 0;
     }
-    // SAFETY: the loader gives their number.
+    // SAFETY: the loader provides the headers and their number.
     let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
     for header in headers.iter().filter(|header| header.p_type == libc::PT_NOTE) {
         let Ok(offset) = usize::try_from(header.p_vaddr) else { continue };
@@ -71,7 +71,7 @@ unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: libc::size_t, copies
         // SAFETY: the segment is loaded as long as the file is.
         let notes = unsafe { core::slice::from_raw_parts(start, size) };
         if holds_note(notes) {
-            // SAFETY: the loader provides this text; it is empty for the program.
+            // SAFETY: the loader provides this string; it is empty for the program.
             let name = unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy();
             let name = if name.is_empty() { "the program".to_owned() } else { name.into_owned() };
             if notes.as_ptr_range().contains(&ptr::from_ref(&NOTE).cast()) {

@@ -6,12 +6,12 @@ use super::monotonic::monotonic_ns;
 
 /// A time counter whose rate does not change with the processor's frequency or sleep states.
 pub(super) trait Counter {
-    /// Returns the current count. The processor may read it slightly early, before a load that precedes it in
-    /// the program.
+    /// Returns the current count. The processor may read it slightly early, before a load that comes earlier
+    /// in the program.
     fn now(&self) -> u64;
 
-    /// Returns a lower bound of the counts that pass in `ns`, or 0 if nothing is promised. The counter may
-    /// then not even be readable.
+    /// Returns a lower bound on the counts that pass in `ns`, or 0 if nothing is promised, in which case the
+    /// counter may not even be readable.
     fn least_in(&self, ns: u64) -> u64;
 }
 
@@ -44,13 +44,13 @@ pub(super) fn after_fork() {
     RATE.after_fork();
 }
 
-/// Tells whether the counter is as fast as the processor claims. It is compared once with the system's
-/// monotonic clock, because an emulator may pass on a promise that its counter does not keep.
+/// Determines whether the counter is as fast as the processor claims. The counter is compared once with the
+/// system's monotonic clock, because an emulator may pass on a promise that its counter does not keep.
 #[derive(Debug)]
 struct Rate {
     state: AtomicU8,
-    /// The number of times that the counter seemed too slow. It also seems slow if the thread is preempted
-    /// between two readings.
+    /// The number of times the counter seemed too slow. It also seems slow if the thread is preempted between
+    /// two readings.
     tries: AtomicU8,
     /// The readings to compare the next ones with, once `state` is `STARTED`.
     start_ns: AtomicI64,
@@ -64,7 +64,7 @@ const AS_TOLD: u8 = 3;
 const SLOWER: u8 = 4;
 
 impl Rate {
-    /// The minimum time of a measurement, which must be long compared with the time of a reading.
+    /// The minimum duration of a measurement, which must be long compared with the duration of a reading.
     const MEASURED_NS: u64 = 1_000_000;
     const TRIES: u8 = 16;
 
@@ -73,8 +73,8 @@ impl Rate {
         Self { state, tries, start_ns: AtomicI64::new(0), start: AtomicU64::new(0) }
     }
 
-    /// Returns true after the counter was seen to count at least as fast as `least_in` claims, and `false`
-    /// before.
+    /// Returns true once the counter has been seen to count at least as fast as `least_in` claims, and
+    /// `false` before that.
     fn is_as_told(
         &self,
         count: impl Fn() -> u64,
@@ -86,9 +86,9 @@ impl Rate {
         match self.state.load(Ordering::Acquire) {
             AS_TOLD => return true,
             STARTED => {
-                // The counter is read between the two readings of the clock. The start of the count is loaded
-                // after the start of the time, because another thread may start over. The measured count is
-                // thus never too large.
+                // The counter is read between the two readings of the clock. The start count is loaded after
+                // the start time, because another thread may start over. The measured count is therefore
+                // never too large.
                 let start_ns = self.start_ns.load(Ordering::Acquire);
                 let start = self.start.load(Ordering::Acquire);
                 let counted = count().checked_sub(start);
@@ -129,7 +129,7 @@ mod processor {
     #[allow(unused_unsafe)]
     fn promises() -> bool {
         const POWER: u32 = 0x8000_0007;
-        // SAFETY: every x86-64 has CPUID. (Later compilers consider it safe.)
+        // SAFETY: every x86-64 processor has CPUID. (Later compilers consider it safe.)
         #[allow(unsafe_code)]
         let cpuid = |leaf| unsafe { __cpuid(leaf) };
         cpuid(0x8000_0000).eax >= POWER && cpuid(POWER).edx & 1 << 8 != 0
@@ -137,23 +137,23 @@ mod processor {
 
     #[inline(always)]
     pub(super) fn count() -> u64 {
-        // SAFETY: every x86-64 has it. (A program that makes the kernel refuse it with PR_TSC_SIGSEGV cannot
-        // read the system's clock either.)
+        // SAFETY: every x86-64 processor has this instruction. (A program that makes the kernel refuse it
+        // with PR_TSC_SIGSEGV cannot read the system's clock either.)
         #[allow(unsafe_code)]
         unsafe {
             _rdtsc()
         }
     }
 
-    /// Assumes half a GHz, because not every processor tells its rate: the slowest ones that make the promise
-    /// have 600 MHz. With 6 GHz, the wall clock is then read about a hundred times per ms, which is one call
-    /// in a thousand.
+    /// Assumes 500 MHz, because not every processor reports its rate, and the slowest processors that promise
+    /// a constant rate run at 600 MHz. At 6 GHz, the wall clock is then read about a hundred times per ms,
+    /// which is one call in a thousand.
     pub(super) fn least_in(ns: u64) -> u64 {
         const PROMISED: u8 = 1;
         const NOT_PROMISED: u8 = 2;
         // Cached, because a virtual machine may need tens of us to answer. Not a `OnceLock`: if a fork copies
-        // one while another thread initializes it, the child blocks forever. If several threads get here at
-        // the same time, all of them ask.
+        // one while another thread is initializing it, the child blocks forever. If several threads get here
+        // at the same time, they all execute CPUID.
         static ANSWER: AtomicU8 = AtomicU8::new(0);
         let mut answer = ANSWER.load(Ordering::Relaxed);
         if answer == 0 {
@@ -199,10 +199,10 @@ mod processor {
     }
 }
 
-/// Returns a lower bound of the counts that pass in this many ns of the wall clock. The wall clock may be
+/// Returns a lower bound on the counts that pass in `ns` nanoseconds of the wall clock. The wall clock may be
 /// slewed to run faster than the counter indicates: chrony slews by up to 8.3 % by default (`maxslewrate` in
-/// chrony.conf), and Linux by up to 10 % (`tick` of adjtimex(2)). In addition, a crystal is off by 100 ppm.
-/// An eighth covers all of this.
+/// chrony.conf), and Linux by up to 10 % (`tick` of adjtimex(2)). In addition, a crystal may be off by 100
+/// ppm. An eighth covers all of this.
 #[cfg_attr(
     not(any(all(test, not(loom)), target_arch = "aarch64")),
     expect(dead_code, reason = "others do not tell their rate")
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_slewed_as_fast_as_any_does_not_outrun_its_counter() {
-        // A 62.5 MHz counter of a Graviton, 1 GHz counters of newer Arm cores, and Apple's 24 MHz.
+        // A Graviton's 62.5 MHz counter, the 1 GHz counters of newer Arm cores, and Apple's 24 MHz.
         for hertz in [24_000_000, 62_500_000, 1_000_000_000] {
             for ns in [1, 999, 1_000_000, 500_000_000] {
                 // While the wall clock advances by `ns`, running 10 % and 600 ppm too fast.
@@ -280,7 +280,7 @@ mod tests {
         assert!(!machine.look(&rate));
         machine.advance(999_999, 3000);
         assert!(!machine.look(&rate));
-        // A pause of the thread makes the counter look slow once.
+        // A pause in the thread makes the counter look slow once.
         machine.advance(1, 3000);
         machine.pause_ns.set(100_000_000);
         assert!(!machine.look(&rate) && !machine.look(&rate));

@@ -12,7 +12,7 @@ pub(crate) fn name() -> Option<String> {
 fn host_name() -> Option<String> {
     // POSIX allows 255 bytes and a NUL.
     let mut bytes = [0_u8; 256];
-    // SAFETY: it writes at most as many bytes as the array has.
+    // SAFETY: it writes at most as many bytes as the array holds.
     #[allow(unsafe_code)]
     let failed = unsafe { libc::gethostname(bytes.as_mut_ptr().cast(), bytes.len()) };
     let name = core::ffi::CStr::from_bytes_until_nul(&bytes).ok().filter(|_| failed == 0)?;
@@ -27,14 +27,14 @@ fn host_name() -> Option<String> {
 /// Returns the number at the end of a name, such as 3 for `web-3`.
 pub(crate) fn ordinal_of(name: &str) -> Option<u64> {
     let start = name.trim_end_matches(|letter: char| letter.is_ascii_digit()).len();
-    // Leading zeros are ignored, and too many digits do not count as a number.
+    // Leading zeros are ignored, and a number that is too large does not count.
     name.get(start..)?.parse().ok()
 }
 
-/// Returns the private address (RFC 1918) from which this host reaches others.
+/// Returns the private address (RFC 1918) from which this host reaches other hosts.
 pub(crate) fn private_address() -> Option<Ipv4Addr> {
-    // This sends nothing: the system only chooses the source address. 192.0.2.1 is in no real network (RFC
-    // 5737).
+    // This sends nothing: the system just chooses the source address. 192.0.2.1 belongs to no real network
+    // (RFC 5737).
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
     match socket.local_addr().ok()?.ip() {

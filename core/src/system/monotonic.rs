@@ -1,7 +1,7 @@
 //! The operating system's monotonic time.
 
 /// Time since a moment chosen by the system. A start time in a `LazyLock` would not do: if a fork copies it
-/// while another thread initializes it, the child blocks forever.
+/// while another thread is initializing it, the child blocks forever.
 #[cfg(unix)]
 pub(super) fn monotonic_ns() -> i64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -1,4 +1,4 @@
-//! A replacement for `copies` on systems that do not use ELF files or on which it is untested.
+//! A stand-in for `copies` on systems that do not use ELF files or on which it is untested.
 
 /// Does not look for other copies.
 #[doc(hidden)]

@@ -1,5 +1,5 @@
-//! A replacement for systems without state files: without an operating system, on systems other than Unix,
-//! and on machines without 64-bit atomics, on which all processes would have to share a lock for the cursor.
+//! A stand-in where there are no state files: without an operating system, on systems other than Unix, and on
+//! machines without 64-bit atomics, where all processes would have to share a lock for the cursor.
 
 use portable_atomic::AtomicU64;
 
@@ -8,11 +8,11 @@ use crate::cursor::Cursor;
 use crate::error::Error;
 use crate::rule::{Rule, Tolerance};
 
-/// A state file. None exist here.
+/// A state file. There are none here.
 #[derive(Debug)]
 pub(crate) enum StateFile {}
 
-/// A fault of a state file. None exist here.
+/// A fault in a state file. There are none here.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum StateFault {}
 

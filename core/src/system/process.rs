@@ -1,8 +1,8 @@
 //! Distinguishes this process from the children that it forks, without a system call per ID.
 //!
-//! A word tells whether the process is alive. In a child it reads 0: the kernel wipes its page, however the
-//! child was created. If the kernel does not support this, a `fork` handler stores the 0. Anything created in
-//! the parent thus fails in the child, and the parent's memory remains untouched.
+//! A word tells whether the process is alive. In a child, it reads 0: the kernel wipes its page, no matter
+//! how the child was created. If the kernel does not support this, a `fork` handler stores the 0. Anything
+//! created in the parent therefore fails in the child, and the parent's memory is left untouched.
 
 use core::ptr;
 use core::sync::atomic::AtomicPtr;
@@ -17,12 +17,12 @@ use crate::layout::ones;
 /// A process, or the state that a child has inherited from its parent.
 #[derive(Debug)]
 pub(crate) struct Process {
-    /// The last slot of layouts, indexed by the width of their slots, and 0 in every child. These are the
-    /// limits of everything that only the process that created it issues.
+    /// The last slot of a layout, indexed by the width of its slots, and 0 in every child. These are the
+    /// limits for slots that only the process that created this value may issue.
     limits: &'static Limits,
-    /// True if the kernel wipes them.
+    /// True if the kernel wipes the limits in children.
     is_wiped: bool,
-    /// The number of words of the last page that are in use.
+    /// The number of words in use on the last page.
     handed_out: Mutex<usize>,
     queue: Queue,
 }
@@ -30,14 +30,14 @@ pub(crate) struct Process {
 /// A page of words that read 0 in every child.
 #[derive(Debug)]
 struct Limits {
-    /// The words for the widths of slots, followed by those for leased nodes.
+    /// The words for slot widths, followed by those for leased nodes.
     words: [AtomicU64; Self::LEN],
     /// Another page of words, for a process that has leased hundreds of nodes.
     more: AtomicPtr<Limits>,
 }
 
 impl Limits {
-    /// As many as fit on a page together with the pointer.
+    /// As many as fit on a page along with the pointer.
     const LEN: usize = 511;
     const BY_BITS: usize = 65;
     const fn new() -> Self {
@@ -58,12 +58,12 @@ impl Limits {
     }
 }
 
-/// The newest process, which is this one or an ancestor. There is no lock, so it is consistent whenever a
-/// fork happens.
+/// The newest process, which is this one or an ancestor. There is no lock, so it is consistent no matter when
+/// a fork happens.
 static CURRENT: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
 
 impl Process {
-    /// Returns this process. Its children are detected from here on.
+    /// Returns this process. Its children are detected from now on.
     pub(crate) fn current() -> &'static Self {
         notice_forks();
         let mut newest = CURRENT.load(Ordering::Acquire);
@@ -85,7 +85,8 @@ impl Process {
             match CURRENT.compare_exchange(newest, made, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => newest = made,
                 Err(other) => {
-                    // SAFETY: the exchange failed, so only this function knows it. (Its page stays mapped.)
+                    // SAFETY: the exchange failed, so only this function knows about it. (Its page stays
+                    // mapped.)
                     #[allow(unsafe_code)]
                     drop(unsafe { Box::from_raw(made) });
                     newest = other;
@@ -94,30 +95,29 @@ impl Process {
         }
     }
 
-    /// Returns true if this still is the process that created the value.
+    /// Returns true if this is still the process that created the value.
     pub(crate) fn is_alive(&self) -> bool {
         self.limit(64).load(Ordering::Acquire) != 0
     }
 
-    /// Adds a call that wants this many slots to the calls of this process that are waiting for the same
-    /// `key`.
+    /// Adds a call that wants `wanted` slots to this process's calls waiting for the same `key`.
     pub(crate) fn wait_for(&'static self, key: (usize, usize), wanted: u64) -> Turn {
         Turn::join(&self.queue, key, wanted)
     }
 
-    /// Does the same for a call that is polled because it has no thread to wait in.
+    /// Does the same for a call that must be polled because it has no thread to block.
     pub(crate) fn poll_for(&'static self, key: (usize, usize), wanted: u64) -> Turn {
         Turn::join_polled(&self.queue, key, wanted)
     }
 
-    /// Returns the limit for layouts whose slots have this many bits, if only this process issues them: their
-    /// last slot. In child processes it allows no slot.
+    /// Returns the limit for layouts whose slots have `slot_bits` bits, if only this process issues them:
+    /// their last slot. In child processes, it allows no slots.
     pub(crate) fn limit(&self, slot_bits: u32) -> &'static AtomicU64 {
         self.limits.by_bits(slot_bits)
     }
 
     /// Returns a word for a leased node. It is 0 until the limit is stored there, and 0 in every child.
-    /// `None` without memory.
+    /// `None` if memory is exhausted.
     pub(crate) fn new_limit(&self) -> Option<&'static AtomicU64> {
         let mut handed_out = self.handed_out.lock().unwrap_or_else(PoisonError::into_inner);
         let mut page = self.limits;
@@ -144,7 +144,7 @@ fn after_fork() {
     super::counter::after_fork();
 }
 
-/// Returns words that hold the last slots, and 0 in every child, and whether the kernel wipes them.
+/// Returns words that hold the last slots (0 in every child), and whether the kernel wipes them.
 fn limits(is_child: bool) -> (&'static Limits, bool) {
     static OF_FIRST: Limits = Limits::new();
     let wiped = wiped_words();
@@ -157,14 +157,14 @@ fn limits(is_child: bool) -> (&'static Limits, bool) {
     (words, wiped.is_some())
 }
 
-/// Returns words in a page that the kernel wipes in children, even in those of `_Fork` and of a bare `clone`,
-/// which run no handlers. `None` if the kernel cannot do this (Linux can since 4.14).
+/// Returns words in a page that the kernel wipes in children, even in those created by `_Fork` or a bare
+/// `clone`, which run no handlers. `None` if the kernel cannot do this (Linux has been able to since 4.14).
 #[cfg(all(any(target_os = "linux", target_os = "android"), target_has_atomic = "64", not(miri)))]
 fn wiped_words() -> Option<&'static Limits> {
     let page = memmap2::MmapOptions::new().len(size_of::<Limits>()).map_anon().ok()?;
     let page = core::mem::ManuallyDrop::new(memmap2::MmapRaw::from(page));
-    // SAFETY: the page was just mapped for this purpose, and is never unmapped. Words and pointer start as
-    // zeros.
+    // SAFETY: the page was just mapped for this purpose, and is never unmapped. The words and the pointer
+    // start as zeros.
     #[allow(unsafe_code, clippy::cast_ptr_alignment)]
     unsafe {
         let wiped = libc::madvise(page.as_mut_ptr().cast(), page.len(), libc::MADV_WIPEONFORK);
@@ -201,7 +201,7 @@ fn notice_forks() {
         // shared library of the C ABI is linked accordingly, and Python unloads no extension module.
         #[allow(unsafe_code)]
         let refused = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-        // It fails only if memory is short. The next Snowflake then tries again.
+        // It fails only if memory is low. The next Snowflake then tries again.
         NOTICED.store(refused == 0, Ordering::Release);
     }
 }

@@ -1,9 +1,9 @@
-//! Serves the calls that wait for the same cursor fairly.
+//! Serves calls waiting for the same cursor fairly.
 //!
-//! One of the calls, the leader, waits for the clock. When slots are available, it takes as many as all
+//! One of the calls, the leader, waits for the clock. When slots become available, it takes as many as all
 //! waiting calls want and gives each call its share, so no call waits for more than a tick if a tick has
 //! enough slots. The leader is running at that moment and can use up the rest of the tick, so the next leader
-//! is the thread that has not led for the longest time.
+//! is the thread that has gone longest without leading.
 
 use core::cell::Cell;
 use core::time::Duration;
@@ -18,10 +18,10 @@ use std::vec::Vec;
 
 use crate::rule::{Run, Taken};
 
-/// The longest time until a call notices that it was closed or interrupted.
+/// The maximum time before a call notices that it was closed or interrupted.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// All waiting calls of a process.
+/// All of a process's waiting calls.
 #[derive(Debug)]
 pub(super) struct Queue {
     /// 0 in a child of the process.
@@ -32,9 +32,10 @@ pub(super) struct Queue {
 /// Determines which call leads first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Order {
-    /// What the calls wait for. Calls with different keys are independent.
+    /// What the call is waiting for. Calls with different keys are independent.
     key: Key,
-    /// True for a polled call. All threads lead before it.
+    /// True for a polled call. Threads are ordered before polled calls, so that no thread waits for a polled
+    /// call to lead. A polled call itself does not wait to be first: see [`Turn::leads_anyway`].
     is_polled: bool,
     /// When the thread last led, or 0 if it never has.
     led: u64,
@@ -42,8 +43,8 @@ struct Order {
     came: u64,
 }
 
-/// The address of a cursor, and the address of the Snowflake whose clock is waited for, or 0 for the system's
-/// clock.
+/// The address of a cursor, and the address of the Snowflake whose clock the call is waiting for, or 0 for
+/// the system's clock.
 pub(crate) type Key = (usize, usize);
 
 /// Counts leaders and calls.
@@ -51,13 +52,13 @@ static TURNS: AtomicU64 = AtomicU64::new(1);
 
 std::thread_local! {
     static LED: Cell<u64> = const { Cell::new(0) };
-    /// The number of waiting calls in this thread. They are nested if a signal handler or a clock takes IDs.
+    /// The number of waiting calls on this thread. They nest if a signal handler or a clock takes IDs.
     static WAITING: Cell<u32> = const { Cell::new(0) };
 }
 
 #[cfg(all(test, not(loom)))]
 std::thread_local! {
-    /// The longest time that a call of this thread has waited for a leader, for a test.
+    /// The longest time that a call on this thread has waited for a leader. Used by a test.
     pub(crate) static LONGEST_WAIT: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
@@ -76,7 +77,7 @@ enum State {
     /// The previous leader has left, and this call is next.
     ToLead,
     Given(Taken),
-    /// The slots come from a polled call. Since no thread led, this call counts as if it had led.
+    /// The slots come from a polled call. Since no thread led, this call counts as having led.
     GivenByPolled(Taken),
     Left,
 }
@@ -146,7 +147,7 @@ fn count_as_led() {
 fn tell_first(places: &BTreeMap<Order, Arc<Place>>, key: Key) {
     if let Some(first) = first_of(places, key) {
         let mut state = first.state();
-        // It may have checked whether it leads, but not have started to wait.
+        // It may have checked whether it leads, but not started waiting yet.
         if *state == State::Waiting {
             *state = State::ToLead;
             first.changed.notify_one();
@@ -159,14 +160,14 @@ fn tell_first(places: &BTreeMap<Order, Arc<Place>>, key: Key) {
 pub(crate) struct Turn {
     queue: &'static Queue,
     place: Arc<Place>,
-    /// True if it may lead without being the first: it is polled, or it is nested in another call of its
-    /// thread, for which it must not wait.
+    /// True if it may lead without being the first: it is polled, or it is nested in another call on its
+    /// thread, which it must not wait for.
     leads_anyway: bool,
 }
 
 impl Turn {
-    /// Adds a call that wants this many slots and blocks its thread to the calls that are waiting for the
-    /// same `key`.
+    /// Adds a call that wants `wanted` slots, and that blocks its thread, to the calls waiting for the same
+    /// `key`.
     pub(super) fn join(queue: &'static Queue, key: Key, wanted: u64) -> Self {
         let outer = WAITING.try_with(|waiting| waiting.replace(waiting.get() + 1)).unwrap_or(0);
         Self::new(queue, key, wanted, false, outer > 0)
@@ -202,12 +203,12 @@ impl Turn {
             .is_some_and(|first| Arc::ptr_eq(first, &self.place))
     }
 
-    /// The longest pause of a leader.
+    /// The maximum time a leader pauses.
     pub(crate) fn longest_pause() -> Duration {
         LOOK_EVERY
     }
 
-    /// The place where this call waits. Another thread may know it.
+    /// The place where this call waits. Another thread may hold a reference to it.
     pub(crate) fn place(&self) -> &Place {
         &self.place
     }
@@ -230,7 +231,8 @@ impl Turn {
     }
 
     /// Returns all other calls that are waiting now, for a leader that is about to take slots for them. Later
-    /// calls are left out: before they begin, greater slots than those taken here may have been issued.
+    /// calls are left out, because greater slots than those taken here may have been issued before they
+    /// began.
     pub(crate) fn others(&self) -> Others<'_> {
         if !self.queue.is_alive() {
             return Others { turn: self, places: Vec::new() };
@@ -265,7 +267,7 @@ impl Drop for Turn {
     }
 }
 
-/// Calls for which a leader takes slots. Calls that get none continue to wait.
+/// Calls for which a leader takes slots. Calls that get none keep waiting.
 #[derive(Debug)]
 pub(crate) struct Others<'a> {
     turn: &'a Turn,
@@ -273,15 +275,15 @@ pub(crate) struct Others<'a> {
 }
 
 impl Others<'_> {
-    /// Returns the total number of slots that they want.
+    /// Returns the total number of slots that these calls want.
     pub(crate) fn wanted(&self) -> u64 {
         self.places.iter().fold(0, |sum, place| sum.saturating_add(place.wanted()))
     }
 
     /// Distributes a run from the front, and returns the leader's share.
     pub(crate) fn share(mut self, taken: Taken) -> Taken {
-        // If a call has left in the meantime, nobody takes its slots. The same applies in a child if the
-        // clock, which was read in the meantime, has forked.
+        // If a call has left since it was gathered, nobody takes its slots. The same applies in a child that
+        // the clock forked when it was read.
         let is_alive = self.turn.queue.is_alive();
         self.places.retain(|place| is_alive && *place.state() != State::Left);
         if self.places.is_empty() {
@@ -294,7 +296,7 @@ impl Others<'_> {
         let wants = core::iter::once(&self.turn.place).chain(&self.places).map(|place| place.wanted());
         let shares = shares((run.last - run.first).saturating_add(1), &wants.collect::<Vec<_>>());
         let mut shares = shares.into_iter();
-        // The leader comes first, so that it gets at least one.
+        // The leader comes first, so that it gets at least one slot.
         let mine = Run { last: run.first + (shares.next().unwrap_or(1).max(1) - 1), ..run };
         let mut last = mine.last;
         let is_polled = self.turn.place.order.is_polled;
@@ -317,8 +319,8 @@ impl Others<'_> {
     }
 }
 
-/// Returns how many of these slots each call gets: what it wants, but no more than an equal share. If there
-/// are fewer slots than calls, the first calls get one each.
+/// Returns how many of these slots each call gets: as many as it wants, but no more than an equal share. If
+/// there are fewer slots than calls, the first calls get one each.
 fn shares(slots: u64, wants: &[u64]) -> Vec<u64> {
     if slots < wants.len() as u64 {
         return (0..wants.len() as u64).map(|n| u64::from(n < slots)).collect();
@@ -348,7 +350,7 @@ impl Drop for Others<'_> {
                 places.insert(place.order, place);
             }
         }
-        // A leading thread is the first. A polled call had removed the first call from the queue.
+        // A leading thread is itself first, but a polled call had removed the first call from the queue.
         if self.turn.leads_anyway {
             tell_first(&places, self.turn.place.order.key);
         }
@@ -365,7 +367,7 @@ mod models {
 
     static ALIVE: portable_atomic::AtomicU64 = portable_atomic::AtomicU64::new(1);
 
-    /// Takes the next slots. A tick has two.
+    /// Takes the next slots. Each tick has two.
     fn take(turn: &Turn, next: &AtomicU64) -> u64 {
         let others = turn.others();
         let count = (others.wanted() + 1).min(2);
@@ -389,7 +391,7 @@ mod models {
         }
     }
 
-    /// Runs each call in a thread, and `polled` in this one. No two calls get the same slot.
+    /// Runs each call in its own thread, and `polled` in this one. No two calls get the same slot.
     fn all_are_served<const N: usize>(polled: fn(&Turn, &AtomicU64) -> Option<u64>) {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(3);
@@ -402,8 +404,8 @@ mod models {
             });
             let turn = Turn::join_polled(queue, (1, 1), 1);
             let mine = turn.given().map(|taken| taken.run.first).or_else(|| polled(&turn, &next));
-            // A call that has its slot leaves. The polled call stays otherwise, and is not polled again while
-            // the threads wait.
+            // A call that has its slot leaves. Otherwise, the polled call stays, and is not polled again
+            // while the threads wait.
             let turn = mine.is_none().then_some(turn).map(ManuallyDrop::new);
             // If a thread waits forever, no loom object may be dropped during the panic that reports it.
             drop(next);
@@ -548,14 +550,14 @@ mod tests {
     fn a_leader_whose_place_a_polled_call_had_is_told_that_it_leads() {
         let (leader, polled) = (join((7, 7), 1), Process::current().poll_for((7, 7), 1));
         let others = polled.others();
-        // In the meantime the leader sees that it is not the first, and sleeps.
+        // Meanwhile, the leader sees that it is not first, and sleeps.
         assert!(!leader.leads());
         drop(others);
         assert!(leader.leads());
         assert_eq!(*leader.place.state(), State::ToLead);
     }
 
-    /// Otherwise the first of them would be served in every tick, and the others never.
+    /// If such a thread did not count as having led, it would be served in every tick, and the others never.
     #[test]
     fn a_thread_that_a_polled_call_serves_counts_as_one_that_led() {
         let first = join((9, 9), 1);
@@ -597,7 +599,7 @@ mod tests {
     fn an_inherited_turn_leads_alone_and_touches_no_lock() {
         let turn = join((6, 6), 2);
         let other = join((6, 6), 1);
-        // A leader whose clock forks.
+        // A leader whose clock forks the process.
         let others = other.others();
         let queue = turn.queue;
         let (places, state) = (queue.places(), turn.place.state());

@@ -1,7 +1,7 @@
-//! The state file: a cursor in a small file that all processes of a host map, so that they share a node.
+//! The state file: a cursor in a small file that all processes on a host map, so that they share a node.
 //!
 //! The file is one page. Its head is written once, when the file is created: it identifies the file, the
-//! owner of the cursor and the cursor's tolerance, and has a checksum. The live half changes only by atomic
+//! owner of the cursor and the cursor's tolerance, and has a checksum. The live half changes only in atomic
 //! steps, each of which leaves the file consistent, since a process may be killed between any two of them.
 //! Nothing is locked, and no descriptor is kept open.
 //!
@@ -11,16 +11,17 @@
 //! | 8 to 15 | 0x01020304 in the high half, to tell the byte order; the format's version in the low one |
 //! | 16 to 47 | epoch (Unix ms), tick (ms), the node's bits in their place, widths and shifts ([`Key`]) |
 //! | 48 to 55 | `max_backward_ms` in the high half, `max_ahead_ms` in the low one |
-//! | 56 to 63 | the CRC-32 of all before |
+//! | 56 to 63 | the CRC-32 of everything before it |
 //! | 64 to 151 | the live half ([`Live`]); zeros follow, to 4096 |
 //!
-//! Issued slots are at or below `synced`, and `synced` is at or below a `written` that was on disk before.
-//! After a power loss, the file's `written` is therefore above all slots that were issued, however old the
-//! rest of the file is.
+//! Issued slots are at or below `synced`, and `synced` is at or below a `written` that was already on disk.
+//! After a power loss, every slot that was issued is therefore at or below the file's `written`, no matter
+//! how old the rest of the file is.
 //!
 //! While a process has a file open, the file can lose its name, or another file can take the name. A process
-//! therefore checks this before it reserves more slots, and reserves at most [`AHEAD_MS`] ahead of the clock.
-//! A new file, or one that replaced another, begins that far ahead and waits for the clock to get there.
+//! therefore checks for this before it reserves more slots, and reserves at most [`AHEAD_MS`] ahead of the
+//! clock. A new file, or one that replaced another, begins that far ahead, and is not used until the clock
+//! gets there.
 
 use core::sync::atomic::Ordering;
 
@@ -55,12 +56,12 @@ const AHEAD_MS: i64 = 1000;
 /// How far ahead of the clock a cursor may be when its file is opened, unless the options allow more.
 const MAX_LEAD_MS: u64 = 60_000;
 
-/// The number of attempts to open or create a file that others create and delete in the meantime. With a
-/// dangling link, all attempts fail.
+/// How many times to try opening or creating a file while other processes keep creating and deleting it.
+/// With a dangling link, all attempts fail.
 const TRIES: usize = 8;
 
 const SIZE: usize = 4096;
-/// The start of the live half, on a different cache line.
+/// The start of the live half, on a different cache line from the head.
 const LIVE: usize = Head::LEN;
 
 /// The live half. Every bit pattern is valid.
@@ -70,14 +71,14 @@ struct Live {
     cursor: Cursor,
     /// Identifies this file ([`Identity::word`]). In a copy that replaced the file, the word does not match.
     place: AtomicU64,
-    /// A thread that issues slots past this reserves more.
+    /// One of the threads that issue slots past this one reserves more.
     soft: AtomicU64,
-    /// Slots up to here are reserved: this much of `written` is known to be on disk. Nothing past it is
-    /// issued.
+    /// Slots up to here are reserved: a `written` at least this high is known to be on disk. No slot past
+    /// this is issued.
     synced: AtomicU64,
-    /// The next value of `synced`, on its way to the disk.
+    /// The next value of `synced`, on its way to disk.
     written: AtomicU64,
-    /// The boot of the machine to which `cursor` belongs.
+    /// Identifies the machine boot to which `cursor` belongs.
     boot: AtomicU64,
     /// The number of reservations. Counting them ensures that there is something to write.
     syncs: AtomicU64,
@@ -86,7 +87,8 @@ struct Live {
 impl Live {
     /// Returns true if the words are in order, and none is past the layout's last slot.
     fn is_in_order(&self, last_slot: u64) -> bool {
-        // The words are loaded in this order because they grow.
+        // The words are loaded in this order because they grow while the file is in use. `stop` sets `soft` and
+        // `synced` to 0, so a check that fails is repeated: see `map`.
         let (soft, synced) = (self.soft.load(Ordering::Acquire), self.synced.load(Ordering::Acquire));
         let cursor = self.cursor.load();
         let written = self.written.load(Ordering::Acquire);
@@ -106,8 +108,8 @@ pub(crate) struct StateFile {
     path: PathBuf,
     identity: Identity,
     boot: Option<u64>,
-    /// This process issues nothing up to here, because another process may have: everything reserved before a
-    /// reboot, or in another file.
+    /// This process issues no slots up to here, because another process may have issued them: they were
+    /// reserved before a reboot, or in another file.
     floor: u64,
 }
 
@@ -147,13 +149,13 @@ impl StateFile {
             match Self::map(&path).and_then(|file| file.check_place().map(|()| file)) {
                 Ok(file) => break file,
                 Err(StateFault::Os { errno: libc::ENOENT, .. }) if !last => {
-                    // The clock is read after the file was found missing. A process that still uses a deleted
-                    // file last saw it in place before that, and issues nothing later than its reading at
-                    // that time plus `AHEAD_MS`.
+                    // The clock is read after the file is found missing. A process that still uses a deleted
+                    // file last saw it in place before that, and issues nothing later than its clock reading
+                    // at that time plus `AHEAD_MS`.
                     let first = rule.used_up_to(clock.unix_ms_uncached()?.saturating_add(AHEAD_MS));
                     create(&path, &head, first).map_err(refuse)?;
                 }
-                // Another file has taken the name in the meantime, so use that.
+                // Another file has since taken the name, so use that one.
                 Err(StateFault::Gone) if !last => {}
                 Err(fault) => return Err(refuse(fault)),
             }
@@ -187,7 +189,7 @@ impl StateFile {
             MmapOptions::new().len(SIZE).map_raw(&file).map_err(|error| StateFault::os("mapped", &error))?;
         let identity = Identity::of(&metadata);
         let file = Self { map, head, path: path.to_path_buf(), identity, boot: boot_id(), floor: 0 };
-        // Checked twice, because other processes move the words in the meantime.
+        // Checked twice, because other processes may be changing the words.
         let is_in_order = || file.live().is_in_order(file.head.last_slot());
         if !is_in_order() && !is_in_order() {
             return Err(StateFault::Damaged);
@@ -226,7 +228,8 @@ impl StateFile {
         &self.live().cursor
     }
 
-    /// The word that holds the last slot that can be taken without further work.
+    /// The word that holds the last slot that can be taken without further work. Of the calls that go past it,
+    /// one reserves more, and the others may go on up to `synced`: see [`may_pass`](Self::may_pass).
     pub(crate) fn limit(&'static self) -> &'static AtomicU64 {
         &self.live().soft
     }
@@ -258,7 +261,8 @@ impl StateFile {
         }
         let needed = rule.end_of_tick(to);
         let reserved = rule.used_up_to(now_ms.saturating_add(AHEAD_MS)).max(needed);
-        // Half-way there, some caller gets here again, and the others need not wait for the disk.
+        // Halfway through these slots, one of the callers reserves more, so the others need not wait for the
+        // disk.
         let soft = rule.used_up_to(now_ms.saturating_add(AHEAD_MS / 2)).max(needed).min(reserved);
         live.written.fetch_max(reserved, Ordering::AcqRel);
         // A page that has been clean since a failure would be synced without being written.
@@ -274,8 +278,8 @@ impl StateFile {
         Ok(())
     }
 
-    /// Returns an error if the file has lost its place. Called whenever the clock seems to have stepped back
-    /// or a tick is used up.
+    /// Returns an error, and stops all use of the file, if its path no longer leads to it. Called whenever
+    /// the clock seems to have stepped back or a tick is used up.
     pub(crate) fn still_in_place(&self) -> Result<(), StateFault> {
         if self.check_place() == Err(StateFault::Gone) {
             self.stop();
@@ -284,8 +288,8 @@ impl StateFile {
         Ok(())
     }
 
-    /// Stops issuing in all processes that have this file open, because another file may issue the same IDs
-    /// now.
+    /// Stops all processes that have this file open from issuing IDs, because the same IDs may now be issued
+    /// from another file.
     fn stop(&self) {
         self.live().soft.store(0, Ordering::Release);
         self.live().synced.store(0, Ordering::Release);
@@ -322,9 +326,10 @@ impl StateFile {
         fault.error(&self.path)
     }
 
-    /// Prepares a newly opened file for issuing. If the file was written before a reboot or in another place,
-    /// or nothing has been issued from it yet, this waits until the clock has passed everything that another
-    /// process may have issued. The cursor is not moved before that, because others may be issuing from it.
+    /// Prepares a newly opened file for issuing IDs. If the file was written before a reboot or in another
+    /// place, or nothing has been issued from it yet, this waits until the clock has passed everything that
+    /// another process may have issued. The cursor is not moved before that, because others may be issuing
+    /// from it.
     pub(crate) fn begin(&mut self, rule: &Rule, clock: &impl Clock) -> Result<(), Error> {
         let live = self.live();
         let now_ms = clock.unix_ms_uncached()?;
@@ -367,7 +372,7 @@ impl StateFile {
         Ok(())
     }
 
-    /// Returns true if `reset_state` has replaced this file, so that nothing is issued from it any more.
+    /// Returns true if `reset_state` has replaced this file, so nothing is issued from it any more.
     pub(crate) fn was_reset(&self) -> bool {
         self.cursor().load() == u64::MAX && self.check_place() == Err(StateFault::Gone)
     }
@@ -396,8 +401,8 @@ fn wait_for(rule: &Rule, clock: &impl Clock, now_ms: i64, slot: u64) -> Result<(
 const OPENED: &str = "opened";
 const CREATED: &str = "created";
 
-/// Returns a number that identifies the current boot of the machine. `None` if it is unknown: each opening
-/// then counts as a boot.
+/// Returns a number that identifies the current boot of the machine. `None` if it is unknown: each time the
+/// file is opened then counts as a boot.
 fn boot_id() -> Option<u64> {
     // The UUID is random, and so are the 60 bits taken from it.
     let uuid = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
@@ -447,7 +452,7 @@ mod tests {
         );
         assert_eq!(ids.try_next_id(), Err(error));
         assert_eq!(ids.next_ids(5), Err(error));
-        // As an event loop would wait.
+        // Waits the way an event loop would.
         let (mut waiting, mut id) = (Waiting::default(), [0]);
         let Polled::Disk(reservation) = ids.poll_waiting(&mut waiting, &mut id, None).unwrap() else {
             panic!()
@@ -476,13 +481,13 @@ mod tests {
             disks += 1;
             assert!(disks < 3, "each time the disk is done, the clock has passed all that is reserved");
             reservation.run().unwrap();
-            // Past what was written.
+            // Past everything that was written.
             now.set(now.get() + super::AHEAD_MS + 300);
             waited = Some(core::time::Duration::from_millis(1300));
         }
         assert_eq!(disks, 1);
         assert!(id[0] > 0);
-        // If another call is faster each time, this call ends.
+        // If another call gets there first every time, this call fails.
         let start = now.get();
         let error = loop {
             assert!(now.get() < start + 20 * super::AHEAD_MS, "it does not end");

@@ -1,4 +1,4 @@
-//! Waiting in a thread: a long pause sleeps, and spins only at its end.
+//! Waiting in a thread: a long pause sleeps, and spins only at the end.
 
 use core::time::Duration;
 use std::time::Instant;
@@ -6,7 +6,8 @@ use std::time::Instant;
 use crate::error::Error;
 use crate::wait::Wait;
 
-/// How late a sleep may end: timer slack (50 µs on Linux) plus the time to be scheduled again.
+/// How late a sleep may return: timer slack (50 µs on Linux) plus the time until the thread is scheduled
+/// again.
 const SPIN: Duration = Duration::from_micros(100);
 
 /// Waits by putting the calling thread to sleep.

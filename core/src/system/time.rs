@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn a_kept_reading_is_the_wall_clocks_ms() {
         let wall_ms = || StdTime.wall_ns().div_euclid(crate::clock::source::NS_PER_MS);
-        // Covers a few dozen changes of the millisecond.
+        // Covers a few dozen millisecond boundaries.
         for _ in 0..if cfg!(miri) { 100 } else { 500_000 } {
             let before = wall_ms();
             let given = StdTime.wall_ms();

@@ -3,14 +3,14 @@
 
 use std::os::fd::{FromRawFd, OwnedFd};
 
-/// Runs `child` in a fork and returns its bytes.
+/// Runs `child` in a forked process and returns its result.
 pub(crate) fn in_child<const N: usize>(child: impl FnOnce() -> [u8; N]) -> [u8; N] {
     // SAFETY: the child calls nothing that another thread of the parent may have left half-done: glibc makes
     // its allocator consistent again, and the child exits with `_exit`.
     in_child_of(|| unsafe { libc::fork() }, child)
 }
 
-/// Does the same in a child that `fork` creates.
+/// Does the same in a child created by the given `fork`.
 pub(crate) fn in_child_of<const N: usize>(
     fork: impl FnOnce() -> libc::pid_t,
     child: impl FnOnce() -> [u8; N],

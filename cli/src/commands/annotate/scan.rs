@@ -1,22 +1,22 @@
-//! Finds IDs in bytes of any kind.
+//! Finds IDs in arbitrary bytes.
 
 use polyflake::Layout;
 
-/// How far back from an ID a byte may show what the ID is part of: a colour such as `\u{1b}[38;2;255;255;255m`.
+/// How far back to look for something that digits are part of, such as the colour `\u{1b}[38;2;255;255;255m`.
 pub(super) const CONTEXT: usize = 32;
-/// Bytes that may have to wait for more bytes: the digits of an ID, and two bytes after them.
+/// The most bytes that may have to wait for more input: the digits of an ID, and two bytes after them.
 pub(super) const LONGEST: usize = MOST_DIGITS + 2;
-/// Of a 64-bit number.
+/// The most digits that a 64-bit number can have.
 const MOST_DIGITS: usize = 20;
 
-/// The IDs of a layout whose time is in a window.
+/// Finds the IDs of a layout whose time is in a window.
 pub(super) struct Scanner {
     shift: u32,
     bits: u32,
     total_bits: u32,
-    /// From the first to before the second.
+    /// The first tick, and the one after the last.
     ticks: (u64, u64),
-    /// Every ID has at least this many.
+    /// Every ID has at least this many digits.
     fewest_digits: usize,
 }
 
@@ -39,8 +39,8 @@ impl Scanner {
         }
     }
 
-    /// Copies a text from a position on, with a note after each ID. Returns the position it got to: the rest needs more text,
-    /// unless this is the end.
+    /// Copies the text from a position onward, adding a note after each ID. Returns the position reached: any
+    /// text after it cannot be judged without more input.
     pub(super) fn copy(
         &self,
         text: &[u8],
@@ -51,7 +51,7 @@ impl Scanner {
     ) -> usize {
         let end = if is_end { text.len() } else { waits_from(text).max(from) };
         let mut copied = from;
-        // The scan looks at each such position: no run with that many digits fits between two of them.
+        // The scan samples the text at this interval: no run with that many digits fits between two samples.
         let mut at = from + self.fewest_digits - 1;
         while let Some(byte) = text.get(at) {
             if !byte.is_ascii_digit() {
@@ -90,7 +90,7 @@ impl Scanner {
     }
 }
 
-/// The digits around a digit.
+/// The run of digits around a digit.
 fn run_at(text: &[u8], at: usize) -> (usize, usize) {
     let is_other = |byte: &u8| !byte.is_ascii_digit();
     let (before, after) = text.split_at(at);
@@ -99,7 +99,8 @@ fn run_at(text: &[u8], at: usize) -> (usize, usize) {
     (begin, end)
 }
 
-/// Where digits begin that may continue, or be part of what follows; the text's end if there are none.
+/// The start of trailing digits that more text might continue or make part of something else; the text's end
+/// if there are none.
 fn waits_from(text: &[u8]) -> usize {
     let digits_end = match text {
         [.., b'0'..=b'9', b'.' | b'n'] => text.len() - 1,
@@ -110,18 +111,18 @@ fn waits_from(text: &[u8]) -> usize {
 }
 
 const fn is_word(byte: u8) -> bool {
-    // Bytes above ASCII are not letters: Chinese has no spaces.
+    // Non-ASCII bytes do not count as letters, because Chinese is written without spaces.
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// Whether a number can begin after this.
+/// Whether a number can begin after these bytes.
 fn is_begin(before: &[u8]) -> bool {
     match before {
         // A line break inside JSON.
         [] | [.., b'\\', b'n' | b'r' | b't'] => true,
         // A negative number, or a fraction.
         [b'-'] | [.., b'0'..=b'9', b'.'] => false,
-        // After a word, it is a hyphen.
+        // After a word, the minus sign is a hyphen.
         [.., byte, b'-'] => is_word(*byte) || !byte.is_ascii(),
         [rest @ .., b'm' | b'K'] => is_sequence(rest),
         [.., byte] => !is_word(*byte),
@@ -152,7 +153,7 @@ mod tests {
 
     const ID: &str = "1541815603606036480";
 
-    /// The text with `<>` after each ID, when it arrives in pieces of this size.
+    /// Returns the text with `<>` after each ID, reading it in pieces of this size.
     fn noted(text: &[u8], size: usize) -> Vec<u8> {
         let scanner = Scanner::new(&Layout::default(), (604_800_000, 500_000_000_000));
         let mut to = Vec::new();
@@ -225,7 +226,7 @@ mod tests {
         }
     }
 
-    /// Whatever the text, removing the notes restores it.
+    /// For any text, removing the notes restores it.
     #[test]
     fn nothing_else_changes() {
         let mut state = 7_u64;

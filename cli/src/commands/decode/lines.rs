@@ -10,7 +10,7 @@ use crate::reading::{can_be_name, read_id};
 use crate::source::Sink;
 use crate::when::Zone;
 
-/// Writes IDs that arrive as texts, and counts the texts that are not IDs.
+/// Writes IDs that arrive as strings, and counts the strings that are not IDs.
 pub(super) struct Writer<'a> {
     lines: Lines,
     layout: &'a Layout,
@@ -31,7 +31,7 @@ impl<'a> Writer<'a> {
         read_id(text, self.format).and_then(|id| self.layout.decode(id))
     }
 
-    /// Writes the rest. Fails if any text was not an ID.
+    /// Writes the rest. Fails if any string was not an ID.
     pub(super) fn end(mut self) -> Result<(), Failure> {
         self.lines.flush()?;
         self.refusals.name_the_rest();

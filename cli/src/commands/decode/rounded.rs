@@ -1,8 +1,8 @@
-//! Whether IDs were rounded to floating-point numbers, as all of JavaScript's numbers are.
+//! Detects IDs that were rounded to floating-point numbers, as all numbers are in JavaScript.
 
 use polyflake::Decoded;
 
-/// A smaller number of IDs shows nothing.
+/// Fewer IDs than this prove nothing.
 const FEWEST: u64 = 10;
 /// How many bits a floating-point number keeps.
 const KEPT: u32 = 53;
@@ -12,10 +12,11 @@ const KEPT: u32 = 53;
 pub(super) struct Rounded {
     /// IDs with more bits than a floating-point number keeps.
     large: u64,
-    /// IDs with the fewest digits that identify a floating-point number, as JavaScript prints it: by chance 1 in 10 to 100.
+    /// IDs that are the shortest decimal form of a floating-point number, as JavaScript prints it: 1 in 10 to
+    /// 100 by chance.
     printed: u64,
-    /// IDs that equal a floating-point number, as in a column of such numbers: by chance 1 in 128 or fewer. If sequences start
-    /// at zero, many IDs do, although nothing was lost.
+    /// IDs that equal a floating-point number, as in a column of such numbers: 1 in 128 or fewer by chance.
+    /// If sequences start at zero, many IDs are exact although nothing was lost.
     exact: u64,
     exact_in_sequence: u64,
 }
@@ -38,7 +39,7 @@ impl Rounded {
         }
     }
 
-    /// A warning, if chance does not explain the count.
+    /// Returns a warning if chance alone cannot explain the count.
     pub(super) fn warning(&self) -> Option<String> {
         let Self { large, printed, exact, exact_in_sequence } = *self;
         let count = if large >= FEWEST && printed * 2 >= large {

@@ -1,4 +1,4 @@
-//! IDs that are not Snowflakes: their kind, and their contents.
+//! IDs that are not Snowflakes: their kinds and contents.
 
 use serde::{Serialize, Serializer};
 use ulid::Ulid;
@@ -11,16 +11,16 @@ use crate::when::Zone;
 pub(super) struct Other {
     /// Such as `UUID version 7`.
     pub(super) kind: String,
-    /// How such an ID is generated, or why the text is taken for one.
+    /// How such an ID is generated, or why the text looks like one.
     pub(super) why: &'static str,
     pub(super) time: Option<String>,
     pub(super) timestamp_ms: Option<u64>,
-    /// The rest, by name.
+    /// The remaining parts, by name.
     #[serde(serialize_with = "as_object")]
     pub(super) holds: Vec<(&'static str, String)>,
 }
 
-/// In their order.
+/// Serializes pairs as an object, in their order.
 pub(super) fn as_object<N: Serialize, V: Serialize, S: Serializer>(
     pairs: &[(N, V)],
     to: S,
@@ -43,7 +43,7 @@ impl Other {
     }
 }
 
-/// The kinds that a text can belong to.
+/// The kinds of ID that a string can be.
 pub(super) fn of(text: &str, zone: &Zone) -> Vec<Other> {
     let found = [uuid(text), ulid(text), object_id(text), ksuid(text)].into_iter().flatten();
     found.map(|it| Other { time: it.timestamp_ms.and_then(|ms| zone.text(ms)), ..it }).collect()
@@ -83,7 +83,7 @@ fn of_version(uuid: &Uuid, version: usize) -> Other {
     if let (1 | 6, Some(node)) = (version, uuid.get_node_id()) {
         found = found.with("node", hex(&node, ":"));
         let (.., [high, low, _, _, _, _, _, _]) = uuid.as_fields();
-        // Without the variant.
+        // Leaves out the variant.
         let clock = u16::from_be_bytes([high & 0x3f, *low]);
         found = found.with("clock sequence", clock.to_string());
     }
@@ -101,7 +101,7 @@ fn ulid(text: &str) -> Option<Other> {
     Some(found.at(ulid.timestamp_ms()).with("random", format!("{:020x}", ulid.random())))
 }
 
-/// 12 bytes as hex: 4 with the Unix time in seconds, 5 random ones for the process, 3 with a count.
+/// 12 bytes as hex: 4 for the Unix time in seconds, 5 random ones for the process, and 3 for a count.
 fn object_id(text: &str) -> Option<Other> {
     if text.len() != 24 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;
@@ -113,7 +113,7 @@ fn object_id(text: &str) -> Option<Other> {
     Some(found.with("process", text.get(8..18)?.to_ascii_lowercase()).with("counter", counter.to_string()))
 }
 
-/// 27 digits of base 62: 4 bytes of seconds since 2014-05-13, 16 random ones.
+/// 27 digits of base 62: 4 bytes of seconds since 2014-05-13, and 16 random bytes.
 fn ksuid(text: &str) -> Option<Other> {
     const EPOCH_S: u64 = 1_400_000_000;
     if text.len() != 27 {
@@ -127,7 +127,7 @@ fn ksuid(text: &str) -> Option<Other> {
             b'a'..=b'z' => digit - b'a' + 36,
             _ => return None,
         };
-        // The number up to here times 62, plus the digit.
+        // The number so far times 62, plus the digit.
         let mut carry = u16::from(digit);
         for byte in bytes.iter_mut().rev() {
             carry += u16::from(*byte) * 62;

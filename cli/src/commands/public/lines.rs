@@ -1,4 +1,4 @@
-//! Writes one line, or one CSV row, for each text.
+//! Writes one line, or one CSV row, for each string.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::output::{self, BLOCK, Lines};
 use crate::reading::{can_be_name, is_none, read_id};
 use crate::source::Sink;
 
-/// The conversion of a text.
+/// How to convert a string.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Turn {
     /// From an ID in this format.
@@ -20,7 +20,7 @@ pub(super) enum Turn {
 }
 
 impl Turn {
-    /// The kind of text that it reads.
+    /// The kind of string to convert.
     pub(super) const fn what(self) -> &'static str {
         match self {
             Self::Encode(_) => "ID",
@@ -29,7 +29,7 @@ impl Turn {
     }
 }
 
-/// Writes each converted text, and counts the refused ones.
+/// Writes each converted string, and counts the refused ones.
 pub(super) struct Writer {
     ids: PublicIds,
     turn: Turn,
@@ -55,7 +55,7 @@ impl Writer {
         }
     }
 
-    /// Appends the converted text to `to`.
+    /// Appends the converted string to `to`.
     fn turn(&self, text: &str, to: &mut Vec<u8>) -> Result<(), Error> {
         match self.turn {
             Turn::Encode(format) => to.extend(self.ids.encode(read_id(text, format)?).bytes()),
@@ -72,7 +72,7 @@ impl Writer {
         })
     }
 
-    /// Writes the rest. Fails if any text could not be converted.
+    /// Writes the rest. Fails if any string could not be converted.
     pub(super) fn end(mut self) -> Result<(), Failure> {
         self.flush()?;
         self.refusals.name_the_rest();
@@ -95,7 +95,8 @@ impl Sink for Writer {
         self.lines.done()
     }
 
-    /// A row without an ID stays as it is. A row whose ID is refused is left out, so that no plain ID ends up among public IDs.
+    /// A row without an ID is copied unchanged. A row whose ID is refused is left out, so that no plain ID
+    /// ends up among public IDs.
     fn write_row(
         &mut self,
         text: &str,

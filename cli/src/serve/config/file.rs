@@ -1,4 +1,4 @@
-//! The configuration file, and the positions in it.
+//! The configuration file, and positions within it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -57,7 +57,7 @@ pub(super) struct Limits {
     pub(super) lame_duck: Option<u64>,
 }
 
-/// Where a value was given: a flag, or a line and key of the file.
+/// Where a value was given: in a flag, or in a line and key of the file.
 #[derive(Debug, Clone)]
 pub(super) struct Place(String);
 
@@ -121,7 +121,7 @@ impl File {
     }
 }
 
-/// Options are texts, as in every language.
+/// Returns an option's values as strings, the form that options have in every language.
 fn texts(value: &Value) -> Option<Vec<String>> {
     let one = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
@@ -135,7 +135,7 @@ fn texts(value: &Value) -> Option<Vec<String>> {
     }
 }
 
-/// The error in the file, without the file's text, which may contain a password.
+/// Describes the error in the file without quoting the file, which may contain a password.
 fn complaint(name: &str, text: &str, error: &toml::de::Error) -> String {
     let said = error.message().lines().next().unwrap_or_default();
     // serde's message would quote the value itself.

@@ -8,12 +8,12 @@ use polyflake_coordination::{Counter, CounterOptions};
 use super::{Generator, Ids, Later, Made, Options};
 use crate::serve::error::Error;
 
-/// The last number of a counter.
+/// The last number that a counter can issue.
 const END: u64 = i64::MAX as u64;
 
 struct Numbers {
     counter: Counter,
-    /// Why the store gave none when it was last checked.
+    /// Why the store handed out no numbers when it was last checked.
     trouble: Mutex<Option<String>>,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn make(options: &Options) -> Result<Made, Error> {
     Ok(Made::new(move || Ok(Box::new(Numbers { counter: builder.open()?, trouble: Mutex::default() }))))
 }
 
-/// `None` if waiting may help: then a call that waits gets the error, if there is one.
+/// Returns `None` if waiting may help: a call that waits then returns the error, if there is one.
 fn without_waiting<T>(result: Result<T, polyflake::Error>) -> Result<Option<T>, Error> {
     match result {
         Ok(value) => Ok(Some(value)),

@@ -1,4 +1,4 @@
-//! `ObjectId`s of `MongoDB`.
+//! `MongoDB`'s `ObjectId`s.
 
 use super::{Generator, Ids, MANY, Made, Options, TextId};
 use crate::object_id::{ObjectIds, text};

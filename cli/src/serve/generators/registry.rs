@@ -9,22 +9,23 @@ use super::Generator;
 use crate::serve::error::Error;
 use crate::serve::state;
 
-/// The name of a generator that was given none.
+/// The name of a generator that was not given one.
 pub(crate) const SNOWFLAKE: &str = "snowflake";
 
 type Make = Box<dyn Fn(&Options) -> Result<Made, Error> + Send + Sync>;
 
-/// The kinds of generators that a server has: the [default](Self::default) ones, and those that a program [adds](Self::add).
+/// The kinds of generators that a server has: the [default](Self::default) kinds, and those that a program
+/// [adds](Self::add).
 pub struct Registry(BTreeMap<String, Make>);
 
-/// A checked generator that is still to be opened, which may wait for a store.
+/// A checked generator that has not been opened yet. Opening it may wait for a store.
 pub struct Made {
     open: Box<dyn FnOnce() -> Result<Box<dyn Generator>, Error> + Send>,
     gives_snowflakes: bool,
     why_alone: Option<String>,
 }
 
-/// A generator's name, and its options as texts.
+/// A generator's name, and its options as strings.
 #[derive(Clone)]
 pub struct Options {
     pub(crate) name: String,
@@ -32,7 +33,7 @@ pub struct Options {
     pub(crate) store: Arc<CommonStore>,
 }
 
-/// Where generators keep what they share with others, unless their options say otherwise.
+/// Where generators keep their shared state, unless their options say otherwise.
 pub(crate) struct CommonStore {
     /// The address; if there is none, the file in the user's state folder.
     given: Option<String>,
@@ -44,8 +45,8 @@ impl CommonStore {
         Self { given, is_used: AtomicBool::new(false) }
     }
 
-    /// The address, if something has asked for it since the last call; only the beginning of it for the file in the user's
-    /// state folder.
+    /// The address, if something has asked for it since the last call; for the file in the user's state folder, only
+    /// the beginning of the address.
     pub(crate) fn take_used(&self) -> Option<&str> {
         self.is_used.swap(false, Ordering::Relaxed).then(|| self.given.as_deref().unwrap_or("sqlite://"))
     }
@@ -59,7 +60,7 @@ impl CommonStore {
 impl Registry {
     pub(crate) const EMPTY: Self = Self(BTreeMap::new());
 
-    /// Adds a kind: `make` checks the options, and returns the function that opens it.
+    /// Adds a kind: `make` checks the options, and returns the function that opens the generator.
     pub fn add(
         &mut self,
         kind: &str,
@@ -68,7 +69,7 @@ impl Registry {
         self.0.insert(kind.into(), Box::new(make));
     }
 
-    /// `None` if there is no such kind.
+    /// Checks the options of a generator. Returns `None` if there is no such kind.
     pub(crate) fn make(&self, kind: &str, options: &Options) -> Option<Result<Made, Error>> {
         self.0.get(kind).map(|make| make(options))
     }
@@ -85,12 +86,13 @@ impl fmt::Debug for Registry {
 }
 
 impl Made {
-    /// The function that opens it. It may wait for a store, and is called once.
+    /// Takes the function that opens the generator. The function may wait for a store, and is called once.
     pub fn new(open: impl FnOnce() -> Result<Box<dyn Generator>, Error> + Send + 'static) -> Self {
         Self { open: Box::new(open), gives_snowflakes: false, why_alone: None }
     }
 
-    /// Marks its IDs as Snowflakes. `why_alone` says why a server on another host cannot know of them, if it cannot.
+    /// Marks the generator's IDs as Snowflakes. If a server on another host cannot know about them, `why_alone` says
+    /// why.
     pub(super) fn snowflakes(self, why_alone: Option<String>) -> Self {
         Self { gives_snowflakes: true, why_alone, ..self }
     }
@@ -120,16 +122,16 @@ impl Options {
         &self.name
     }
 
-    /// The options and their values, as texts. An option with a list has several.
+    /// The options and their values, as strings. An option with a list has several values.
     pub fn all(&self) -> impl Iterator<Item = (&str, &[String])> {
         self.values.iter().map(|(name, values)| (name.as_str(), values.as_slice()))
     }
 
-    /// The value of an option with one value.
+    /// The value of an option that takes one value.
     ///
     /// # Errors
     ///
-    /// If it has several values.
+    /// If the option was given several values.
     pub fn get(&self, name: &str) -> Result<Option<&str>, Error> {
         match self.values.get(name).map(Vec::as_slice) {
             None | Some([]) => Ok(None),
@@ -138,7 +140,7 @@ impl Options {
         }
     }
 
-    /// The address of the store that the server uses for generators that name none. It may contain a password.
+    /// The address of the store that the server uses for generators that do not name one. It may contain a password.
     ///
     /// # Errors
     ///
@@ -148,7 +150,7 @@ impl Options {
     }
 }
 
-/// Without values, since a store's address may contain a password.
+/// Omits the values, since a store's address may contain a password.
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.values.keys().collect();

@@ -1,4 +1,5 @@
-//! Sequences: a count for each of many keys. One server at a time gives them, and the others stand by.
+//! Sequences: a count for each of many keys. One server at a time issues the numbers, and the others stand
+//! by.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,15 +20,15 @@ struct Shared {
     changed: Condvar,
 }
 
-/// Calls within this time get the same answer, since asking the store may take long.
+/// Calls within this time receive the same answer, since asking the store may take a long time.
 const TRY_EVERY: Duration = Duration::from_secs(1);
 /// How long a call waits for the lease. A thread may wait much longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 enum State {
-    /// Another process has the lease, or the store does not answer. A later call tries again.
+    /// Another process holds the lease, or the store is not answering. A later call tries again.
     Waiting(Option<(Instant, Error)>),
-    /// A thread waits for the lease. This was the reason before it started.
+    /// A thread is waiting for the lease. Holds the last error from before the thread started.
     Opening(Option<Error>),
     Open(Arc<Sequences>),
     Closed,
@@ -50,7 +51,7 @@ pub(super) fn make(options: &Options) -> Result<Made, Error> {
         let state = Mutex::new(State::Waiting(None));
         let keys = Keys { options: builder, shared: Arc::new(Shared { state, changed: Condvar::new() }) };
         match keys.open() {
-            // It stands by, so that either of two servers can be stopped at any time.
+            // Stand by, so that either of two servers can be stopped at any time.
             Err(error) if error.code() != ErrorCode::LeaseUnavailable => return Err(error),
             Err(error) => tracing::warn!(kind = "standing_by", "{error}"),
             Ok(_) => {}
@@ -82,7 +83,7 @@ impl Shared {
 }
 
 impl Keys {
-    /// The sequences, if they are open. The lock is not held for long.
+    /// The sequences, if they are open. The lock is held only briefly.
     fn present(&self) -> Option<Arc<Sequences>> {
         match &*self.shared.state() {
             State::Open(open) => Some(Arc::clone(open)),
@@ -164,7 +165,7 @@ impl Generator for Keys {
         self.present().is_some()
     }
 
-    /// Nobody asks a server that stands by, so it tries to get the lease by itself.
+    /// No one sends requests to a server that is standing by, so it tries to take the lease on its own.
     fn look(&self) {
         let _ = self.open();
     }

@@ -7,7 +7,7 @@ use crate::serve::error::Error;
 
 struct Snowflakes(Snowflake);
 
-/// With `node` or `state` it needs no store; otherwise it leases a node.
+/// With `node` or `state`, no store is needed; otherwise the generator leases a node.
 pub(super) fn make(options: &Options) -> Result<Made, Error> {
     let mut builder = Snowflake::builder();
     let mut has_lease = false;
@@ -101,7 +101,7 @@ impl Generator for Snowflakes {
     }
 }
 
-/// Other nodes issue IDs between two of its IDs.
+/// Other nodes issue IDs that lie between two of this node's IDs, so blocks are impossible.
 fn check_block(n: usize) -> Result<(), Error> {
     if n == 1 {
         return Ok(());

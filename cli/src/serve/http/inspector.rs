@@ -6,17 +6,17 @@ use axum::response::{IntoResponse as _, Response};
 
 include!(concat!(env!("OUT_DIR"), "/inspector.rs"));
 
-/// The page's own policy, and that no other page may frame it.
+/// The page's own policy, which also forbids other pages from framing it.
 const POLICY: &str = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src data:; \
                       worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// If the page was not built.
+/// The page that is served if the inspector was not built.
 const WITHOUT: &str = "\
 <!doctype html><html lang=en><meta charset=utf-8><title>Polyflake</title>\
 <h1>Polyflake</h1><p>This program was built without the inspector.\
 <ul><li><a href=healthz>healthz</a><li><a href=readyz>readyz</a></ul></html>\n";
 
-/// A file of the page, by name; the page itself has no name.
+/// Returns one of the page's files by name; the page itself has an empty name.
 pub(super) fn file(name: &str) -> Response {
     let name = if name.is_empty() { "index.html" } else { name };
     let found = FILES.iter().find(|(of, _)| *of == name).map(|(_, bytes)| *bytes);

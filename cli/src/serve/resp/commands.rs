@@ -14,7 +14,7 @@ use crate::serve::memory::{Output, Room};
 use crate::serve::service::Service;
 use crate::when;
 
-/// Clients check it to find out what they may send: HELLO came with version 6.
+/// Clients check this to find out what they may send: HELLO was added in version 6.
 const REDIS_VERSION: &str = "7.0.0";
 
 /// Every command and its number of words; a negative number is a minimum.
@@ -53,7 +53,7 @@ pub(super) struct Session {
     version: Version,
     is_admitted: bool,
     name: String,
-    /// For the replies that have not been sent.
+    /// The room for replies that have not been sent.
     room: Option<Room>,
 }
 
@@ -74,7 +74,7 @@ impl Session {
         self.is_admitted
     }
 
-    /// The most bytes of a command.
+    /// The most bytes that a command may have.
     pub(super) fn limit(&self) -> usize {
         let limit = self.service.limits.frame;
         if self.is_admitted { limit } else { limit.min(SMALL) }
@@ -86,19 +86,19 @@ impl Session {
         self.room.is_some()
     }
 
-    /// Called when the replies were sent.
+    /// Called when the replies have been sent.
     pub(super) fn sent(&mut self) {
         self.room = None;
     }
 
-    /// Called when all replies are written; they take this many bytes.
+    /// Called when all replies have been written to the buffer; they take up `bytes` bytes.
     pub(super) fn keep(&mut self, bytes: usize) {
         if let Some(room) = &mut self.room {
             Output::keep(room, bytes);
         }
     }
 
-    /// A generator's next ID, if the client may have it and nothing needs to wait.
+    /// A generator's next ID, if the client may have it and no wait is needed.
     pub(super) fn next_at_once(&self, name: &str) -> Option<Reply> {
         let id = self.is_admitted.then(|| self.service.next_at_once(name))??;
         self.service.metrics.resp().request();
@@ -114,7 +114,7 @@ impl Session {
             return (Reply::ok(), After::Close);
         }
         if let ("ping" | "echo", [bytes], true) = (&*command, arguments, self.is_admitted) {
-            // Words may have any bytes: redis-cli --pipe ends with arbitrary ones.
+            // Words may contain any bytes: redis-cli --pipe ends with arbitrary ones.
             return (Reply::Bytes(bytes.to_vec()), After::GoOn);
         }
         let start = Instant::now();
@@ -249,7 +249,7 @@ impl Session {
         ]))
     }
 
-    /// What clients say and ask about themselves.
+    /// Answers `CLIENT`, with which clients describe themselves or ask about their connections.
     fn client(&mut self, what: &str, rest: &[&str]) -> Done {
         match (what, rest) {
             ("setname", [name]) => {
@@ -306,7 +306,7 @@ fn decode(id: &str, layout: &Layout) -> Done {
     ]))
 }
 
-/// `COMMAND`, `COMMAND COUNT`, `COMMAND DOCS` and the rest of them.
+/// `COMMAND`, `COMMAND COUNT`, `COMMAND DOCS` and the other subcommands.
 fn command_reply(arguments: &[&str]) -> Reply {
     match arguments {
         [] => Reply::List(COMMANDS.iter().map(about).collect()),
@@ -320,7 +320,8 @@ fn command_reply(arguments: &[&str]) -> Reply {
     }
 }
 
-/// Its name, its number of words, flags, that it has no keys, and none of the rest that Redis 7 adds.
+/// Describes a command: its name, its number of words, its flags, no keys, and none of the fields that Redis
+/// 7 adds.
 fn about((name, words): &(&'static str, i64)) -> Reply {
     Reply::List(vec![
         Reply::text(*name),

@@ -1,4 +1,4 @@
-//! Splits the client's bytes into commands. A command is a list of texts: its head is read here, and each text by
+//! Splits the client's bytes into commands. A command is a list of strings: its head is read here, and each string by
 //! `redis-protocol`, so no client can nest lists.
 
 use std::ops::Range;
@@ -6,13 +6,13 @@ use std::ops::Range;
 use redis_protocol::resp2::decode::decode_range;
 use redis_protocol::resp2::types::RangeFrame;
 
-/// More than any command has.
+/// More arguments than any command has.
 const MOST_ARGUMENTS: usize = 64;
-/// `*64` and the line break, with some room.
+/// `*64` and the line break, with room to spare.
 const LONGEST_HEAD: usize = 32;
 
-/// Finds the first command in `input`: the positions of its words, and how many bytes it takes. `None` if it is not complete.
-/// Without words, it is not a command.
+/// Finds the first command in `input`: the positions of its words, and how many bytes it takes. `None` if it is
+/// incomplete. If there are no words, it is not a command.
 pub(super) fn command(
     input: &[u8],
     limit: usize,
@@ -62,7 +62,7 @@ fn list(input: &[u8], words: &mut Vec<Range<usize>>) -> Result<Option<usize>, St
     Ok(Some(at))
 }
 
-/// As people type it.
+/// Parses a command as people type it.
 fn inline(input: &[u8], words: &mut Vec<Range<usize>>) -> Result<Option<usize>, String> {
     let Some(end) = input.iter().position(|&byte| byte == b'\n') else { return Ok(None) };
     let line = input.get(..end).unwrap_or_default();
@@ -76,7 +76,7 @@ fn inline(input: &[u8], words: &mut Vec<Range<usize>>) -> Result<Option<usize>, 
     if words.len() > MOST_ARGUMENTS {
         return Err(format!("a command has at most {MOST_ARGUMENTS} words"));
     }
-    // A browser that was tricked into sending a request here must not get its body executed.
+    // If a browser was tricked into sending a request here, the request's body must not be executed.
     let first = words.first().and_then(|first| input.get(first.clone())).unwrap_or_default();
     if first.eq_ignore_ascii_case(b"post") || first.eq_ignore_ascii_case(b"host:") {
         return Err("this is not an HTTP server".into());
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(read(b"*-1\r\n").unwrap(), Some(of(&[], 5)));
     }
 
-    /// Bytes that look like commands; only a few are.
+    /// Bytes that resemble commands, though only a few are valid.
     #[test]
     fn anything_at_all() {
         const PIECES: [&[u8]; 14] = [
@@ -156,7 +156,7 @@ mod tests {
         }
         assert!(read(&[b'x'; 1024]).is_err());
         assert!(read(&vec![b'a'; 2000]).is_err());
-        // It claims to be longer than anything.
+        // A command that declares the greatest possible length.
         let mut long = b"*1\r\n$9223372036854775807\r\n".to_vec();
         assert!(read(&long).is_ok_and(|found| found.is_none()));
         long.resize(1024, b'x');

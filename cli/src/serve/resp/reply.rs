@@ -43,8 +43,8 @@ impl Reply {
         match self {
             // The same in both versions, and the most common reply.
             Self::Number(number) if i64::try_from(*number).is_ok() => head(b':', *number, out),
-            // Clients read 63-bit integers. Version 3 has big numbers, but redis-cli exits when it gets one, and other clients
-            // return them as another type.
+            // Clients read 63-bit integers. Version 3 has big numbers, but redis-cli exits when it receives
+            // one, and other clients return them as a different type.
             Self::Number(number) => Self::text(number.to_string()).write(version, out),
             Self::List(items) => {
                 head(b'*', items.len() as u64, out);
@@ -80,7 +80,7 @@ impl Reply {
             Self::Bytes(bytes) => Frame::BulkString(bytes),
             Self::Null | Self::Number(_) | Self::List(_) | Self::Map(_) => Frame::Null,
         };
-        // It makes the room that it needs.
+        // This allocates the space that it needs.
         let _ = resp2::encode::extend_encode_borrowed(out, &frame, false);
     }
 

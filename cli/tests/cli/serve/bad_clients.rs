@@ -1,4 +1,4 @@
-//! Clients with bad intentions, and slow ones.
+//! Malicious clients, and slow ones.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -30,10 +30,10 @@ fn what_is_no_command_ends_only_its_connection() {
         (&large, "at most 65536 bytes"),
     ] {
         let answer = String::from_utf8(Server::raw(resp, bytes)).unwrap();
-        // If it had not read everything, the system may have discarded the answer.
+        // If the server did not read everything, the system may have discarded the answer.
         assert!(answer.contains(part) || (answer.is_empty() && bytes.len() > 50_000), "{part}: {answer}");
     }
-    // Requests that are odd but correct.
+    // Requests that are unusual but valid.
     let typed = Server::raw(resp, b"\r\n  PING  \r\n*0\r\n*1\r\n$4\r\nPING\r\nQUIT\r\nPING\r\n");
     assert_eq!(String::from_utf8(typed).unwrap(), "+PONG\r\n+PONG\r\n+OK\r\n");
     let echoed = Server::raw(resp, b"*2\r\n$4\r\nECHO\r\n$2\r\n\xff\xfe\r\nQUIT\r\n");
@@ -51,7 +51,7 @@ fn what_is_no_command_ends_only_its_connection() {
     ] {
         let mut stream = TcpStream::connect(server.http.unwrap()).unwrap();
         let _ = stream.write_all(bytes);
-        // It may have closed the connection already.
+        // The server may have closed the connection already.
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
@@ -112,7 +112,7 @@ fn nobody_without_the_token() {
         let answer = String::from_utf8(answer).unwrap();
         assert!(answer.contains("-NOAUTH ") && !answer.contains(':'), "{commands}: {answer}");
     }
-    // Who has it.
+    // Clients that have the token.
     let mut given = get("/v1/ids/orders?format=text", Some("Bearer hunter2"));
     assert_eq!(given.body_mut().read_to_string().unwrap(), "1\n");
     let client = ::redis::Client::open(format!("redis://:hunter2@{resp}/?protocol=resp3")).unwrap();
@@ -169,7 +169,7 @@ fn connections_that_do_nothing_are_closed() {
     }
     let mut stream = TcpStream::connect(server.admin.unwrap()).unwrap();
     stream.read_to_end(&mut Vec::new()).unwrap();
-    // A command that never becomes complete, however often a part of it arrives.
+    // A command that is never complete, although more and more of it arrives.
     let mut slow = TcpStream::connect(resp).unwrap();
     slow.write_all(b"*2\r\n$4\r\nINCR\r\n$50000\r\n").unwrap();
     while slow.write_all(b"x").is_ok() {
@@ -178,7 +178,7 @@ fn connections_that_do_nothing_are_closed() {
     let _: u64 = ::redis::cmd("INCR").arg("snowflake").query(&mut redis(&server, "")).unwrap();
 }
 
-/// More clients than there are places, on all listeners.
+/// There are more clients than places, on all listeners.
 #[test]
 fn strangers_are_in_nobodys_way() {
     let folder = tempfile::tempdir().unwrap();
@@ -212,11 +212,11 @@ fn strangers_are_in_nobodys_way() {
     let given =
         http().get(server.url("/v1/ids/orders?format=text")).header("Authorization", "Bearer hunter2");
     assert_eq!(given.call().unwrap().body_mut().read_to_string().unwrap(), "3\n");
-    // All are sent away, long before --idle.
+    // All strangers are disconnected, long before --idle.
     for mut stream in strangers {
         let _ = stream.read_to_end(&mut Vec::new());
     }
-    // And send little.
+    // Strangers may send only a little data.
     for (address, end) in [(http_at, "431 "), (resp_at, "at most 4096 bytes")] {
         let long = [&b"GET / HTTP/1.1\r\nX: "[..], &[b'x'; 5_000]].concat();
         let answer = Server::raw(address, if address == http_at { &long } else { &[b'x'; 5_000] });
@@ -226,7 +226,7 @@ fn strangers_are_in_nobodys_way() {
     assert_eq!(incr(&mut before).unwrap(), 4);
 }
 
-/// A head that has begun must become complete, though connections may be idle for longer.
+/// A head that has begun must be completed in time, although connections may be idle for longer than that.
 #[test]
 fn an_unfinished_head_is_not_waited_for() {
     let server = Server::new(&["--uuid", "ids=7", "--idle", "600"]);
@@ -251,7 +251,7 @@ fn an_address_has_only_so_many_connections() {
     has(&log, &["was not accepted: 127.0.0.1:", "as many connections as one address may have"]);
 }
 
-/// The store's connection returns even if clients have all the files that they can have.
+/// The connection to the store is restored even if clients hold as many open files as they can.
 #[test]
 fn files_are_kept_for_the_store() {
     let mut store = Redis::new();
@@ -282,7 +282,7 @@ fn files_are_kept_for_the_store() {
     assert!(log.matches("was not accepted").count() < 10, "{log}");
 }
 
-/// One guess per second, and no longer than a stranger may stay.
+/// A client can guess once per second, and only for as long as a stranger may stay.
 #[test]
 fn a_token_is_not_guessed() {
     let folder = tempfile::tempdir().unwrap();

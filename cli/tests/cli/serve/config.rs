@@ -1,4 +1,4 @@
-//! The server's configuration, and faults in it.
+//! The server's configuration, and mistakes in it.
 
 use std::fs;
 use std::path::Path;
@@ -145,13 +145,14 @@ fn alone_it_serves_this_host_only() {
     assert!(folder.path().join("polyflake/serve.db").is_file());
     let (status, log) = server.terminate();
     assert!(status.success(), "{log}");
-    // Nobody waits for a lease that was given back.
+    // No one waits for a lease that was given back.
     let mut again = Server::start(&mut alone(&[&open[..], &["--only-instance"]].concat()));
     again.http = Some(([127, 0, 0, 1], again.http.unwrap().port()).into());
     assert!(again.ids("/v1/ids/snowflake?format=text")[0] > first);
     assert!(again.terminate().0.success());
 
-    // As in docs/any-language.md: a generator that needs the file gets Snowflakes beside it; others do not.
+    // As in docs/any-language.md: if a generator needs the file, the server also issues Snowflakes; otherwise it does
+    // not.
     let counter = Server::start(&mut alone(&["--http", "127.0.0.1:0", "--counter", "orders"]));
     assert!(counter.ids("/v1/ids/snowflake?format=text")[0] > first);
     assert_eq!(counter.ids("/v1/ids/orders?format=text"), [1]);
@@ -159,7 +160,7 @@ fn alone_it_serves_this_host_only() {
     has(&uuids.get("/v1/ids/snowflake").1, &["there are ids; --lease URL adds it"]);
 }
 
-/// Servers with separate files, or with the same node, would give the same IDs.
+/// Servers with separate files, or with the same node, would issue the same IDs.
 #[test]
 fn what_is_of_this_host_is_not_for_others() {
     let folder = tempfile::tempdir().unwrap();
@@ -184,7 +185,8 @@ fn what_is_of_this_host_is_not_for_others() {
     let text = fs::read_to_string(&config).unwrap().replace("snowflake", "counter");
     fs::write(&config, text).unwrap();
     refused(&["--config", &config], "`fixed` keeps its store in a file");
-    // For programs on this host, with or without --only-instance, and for generators that are unique without a store.
+    // Allowed: for programs on this host, with --only-instance, and for generators whose IDs are unique without a
+    // store.
     Server::start(command().args(["--http", "127.0.0.1:0", "--lease", &lease]));
     Server::start(command().args(open).args(["--only-instance", "--lease", &lease]));
     Server::start(command().args(open).args(["--uuid", "request=7"]));

@@ -1,4 +1,4 @@
-//! A program with its own kind of generators: `examples/custom-generator`.
+//! A program with its own kind of generator: `examples/custom-generator`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,7 +7,7 @@ use super::super::has;
 use super::Server;
 use super::server::of;
 
-/// Where cargo has put it.
+/// Builds the program, and returns its path.
 fn program() -> PathBuf {
     let built = Command::new(env!("CARGO"))
         .args(["build", "-q", "--locked", "-p", "polyflake-cli", "--example", "custom-generator"])

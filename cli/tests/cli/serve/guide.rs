@@ -1,4 +1,4 @@
-//! docs/service.md: its examples print what it says, and it shows the files of `deploy/`.
+//! docs/service.md: its examples print the output that it shows, and it contains the files from `deploy/`.
 
 use super::super::guide::{are_like, examples, read, run};
 use super::super::{fails, prints};
@@ -21,7 +21,7 @@ fn the_examples_print_what_the_page_says() {
     }
 }
 
-/// The row names a flag, which the test below looks up in the help.
+/// Each row names a flag, which the test below looks up in the help.
 #[test]
 fn every_kind_of_generator_is_on_the_page() {
     let folder = tempfile::tempdir().unwrap();
@@ -46,7 +46,8 @@ fn the_files_to_deploy_are_on_the_page() {
         let text = read(&format!("deploy/{file}"));
         assert!(page.contains(&format!("\n{}\n```\n", text.trim_end())), "{file}");
     }
-    // Every flag of the page is one, and the file has every key right: what it names is not here.
+    // Every flag on the page exists, and every key in the file is right: the only fault is that a file it
+    // names is missing here.
     let help = prints(&["serve", "--help"]);
     let (text, _) = page.split_once("## systemd").unwrap();
     for flag in text.split(['`', ' ', '[', ']', ',']).filter(|word| word.starts_with("--")) {
@@ -58,7 +59,7 @@ fn the_files_to_deploy_are_on_the_page() {
     assert!(said.contains("io: /etc/polyflake/token"), "{said}");
 }
 
-/// As systemd counts: 0 is best, and 10 worst.
+/// systemd's exposure score ranges from 0 (best) to 10 (worst).
 #[test]
 fn the_unit_leaves_little_open() {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/polyflake.service");

@@ -86,7 +86,7 @@ fn what_operators_browsers_and_clients_of_leaf_ask() {
     ] {
         assert!(metrics.contains(line), "{line}: {metrics}");
     }
-    // As Prometheus itself reads it.
+    // Prometheus' own parser accepts the metrics.
     let mut promtool = Command::new("promtool");
     promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut promtool = promtool.spawn().unwrap();
@@ -103,7 +103,7 @@ fn what_operators_browsers_and_clients_of_leaf_ask() {
     );
 }
 
-/// A fuzzer holds the server to it in cli/tests/clients/openapi.py.
+/// In cli/tests/clients/openapi.py, a fuzzer checks the server against the description.
 #[test]
 fn the_description_has_the_paths_of_the_page() {
     let folder = tempfile::tempdir().unwrap();
@@ -122,14 +122,14 @@ fn the_description_has_the_paths_of_the_page() {
     }
 }
 
-/// Even those from the libraries it is built on.
+/// This includes errors from the underlying libraries.
 #[test]
 fn every_error_is_json_with_its_name() {
     let server = Server::new(&["--uuid", "ids=7"]);
     for (path, status, error, part) in [
         ("/v1/ids/ids?count=5", 400, "invalid_option", "no parameter `count`; there are n, format, key"),
         ("/v1/ids/ids?n=1&n=2", 400, "invalid_option", "n is given twice"),
-        // Otherwise these two would be one key.
+        // Otherwise, these two would be the same key.
         ("/v1/ids/ids?key=%ff", 400, "invalid_request", "percent-encoded"),
         ("/v1/ids/ids?key=%fe", 400, "invalid_request", "percent-encoded"),
         ("/v1/ids/ids?key=%zz", 400, "invalid_request", "percent-encoded"),
@@ -164,11 +164,11 @@ fn every_error_is_json_with_its_name() {
     }
     let long = [b"GET / HTTP/1.1\r\nX: ".to_vec(), vec![b'x'; 70_000]].concat();
     let answer = String::from_utf8(Server::raw(server.http.unwrap(), &long)).unwrap();
-    // If it had not read everything, the system may have discarded the answer.
+    // If the server did not read everything, the system may have discarded the answer.
     assert!(answer.is_empty() || answer.contains("\"request_header_fields_too_large\""), "{answer}");
 }
 
-/// Its address may contain more than clients may know.
+/// The store's address may contain more than clients should know.
 #[test]
 fn clients_do_not_learn_where_the_store_is() {
     let (mut store, folder) = (Redis::new(), tempfile::tempdir().unwrap());
@@ -240,7 +240,7 @@ fn what_cannot_be() {
     assert_eq!(posted.body_mut().read_to_string().unwrap(), "2\n3\n");
 }
 
-/// In a browser on this host, a page from another site gets no IDs and uses none up.
+/// In a browser on this host, a page from another site can neither read IDs nor use them up.
 #[test]
 fn pages_of_other_sites_get_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -288,12 +288,12 @@ fn pages_of_other_sites_get_nothing() {
     {
         assert_eq!(ask(headers), (200, format!("{}\n", number + 1)), "{headers:?}");
     }
-    // Probes and the page are for everyone.
+    // Probes and the page are open to everyone.
     for path in ["/healthz", "/readyz", "/"] {
         let asked = http().get(server.url(path)).header("Host", "evil.example").call().unwrap();
         assert_eq!(asked.status(), 200, "{path}");
     }
-    // Anyone with the token is not a stranger's page.
+    // A client with the token cannot be a stranger's page.
     let token = folder.path().join("token");
     std::fs::write(&token, "hunter2").unwrap();
     let server = Server::new(&["--uuid", "ids=7", "--token-file", token.to_str().unwrap()]);

@@ -1,4 +1,4 @@
-//! For a minute, servers and their store are killed while clients continue.
+//! For a minute, servers and their store are killed while clients keep sending requests.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,31 +15,32 @@ use super::Server;
 use super::server::command;
 
 const SECONDS: u64 = 60;
-/// Says another number of seconds.
+/// The environment variable that overrides the number of seconds.
 const VARIABLE: &str = "POLYFLAKE_SERVICE_SECONDS";
 const CLIENTS: usize = 10;
-/// The time between two events, so that clients settle.
+/// The pause between two events, so that clients can settle.
 const PAUSE: Duration = Duration::from_millis(500);
-/// After this, a client takes a request for lost.
+/// After this long, a client considers a request lost.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// After this, the test is stuck. A server that starts after Redis restarted waits for a TTL.
+/// After this long, the test is considered stuck. A server that starts after a restart of Redis waits for a TTL.
 const STUCK: Duration = Duration::from_secs(120);
 const OPTIONS: &str = "ttl=10s&wait=60s";
-/// More than all clients can have in progress when something happens.
+/// More requests than all clients together can have in progress when something happens.
 const SOME: u64 = 100;
 
 const SNOWFLAKE: usize = 0;
 const ORDERS: usize = 1;
 const NAMES: [&str; 2] = ["snowflake", "orders"];
 
-/// Two servers on one Redis, which flushes what it acknowledges: otherwise its own crash would lose leases and segments.
+/// Two servers on one Redis, which flushes before it acknowledges: otherwise, its own crash would lose leases and
+/// segments.
 #[test]
 #[ignore = "it takes a minute"]
 fn nothing_twice_in_a_minute_of_kills() {
     let seconds = std::env::var(VARIABLE).map_or(SECONDS, |text| text.parse().unwrap());
     let mut store = Redis::new();
     assert!(store.cli(&["CONFIG", "GET", "appendfsync"]).contains("always"));
-    // Declared once, so that no server waits as the first one.
+    // The store is declared new here, so that no server waits because it is the first.
     let lease = format!("{}?{OPTIONS}", store.url());
     prints(&["leases", &lease, "--init", "--yes"]);
     let places = [(); 2].map(|()| Place { http: free_port(), resp: free_port(), lease: lease.clone() });
@@ -48,7 +49,7 @@ fn nothing_twice_in_a_minute_of_kills() {
     let (mut times, mut logs) = (BTreeMap::new(), Vec::new());
     let mut happened = |what: &'static str| *times.entry(what).or_insert(0) += 1;
     let tallies = thread::scope(|scope| {
-        // If it fails, the clients end too.
+        // If this fails, the clients stop too.
         let _end = EndAtDrop(&field.ends);
         let mut servers = [0, 1].map(|n| Some(places[n].begin()));
         let field = &field;
@@ -56,13 +57,13 @@ fn nothing_twice_in_a_minute_of_kills() {
             (0..CLIENTS).map(|n| scope.spawn(move || Client::new(field, n).run())).collect();
         let mut tallies = Vec::new();
         let end = Instant::now() + Duration::from_secs(seconds);
-        // Everything at least once.
+        // Every event happens at least once.
         loop {
             for (signal, what) in [(Signal::KILL, "servers killed"), (Signal::TERM, "servers terminated")] {
                 for n in [0, 1] {
                     let server = servers[n].take().unwrap();
                     server.signal(signal);
-                    // The other one answers every request.
+                    // The other server answers all requests.
                     field.more(1 - n, SNOWFLAKE);
                     field.more(1 - n, ORDERS);
                     thread::sleep(PAUSE);
@@ -78,7 +79,8 @@ fn nothing_twice_in_a_minute_of_kills() {
             }
             store.server.kill();
             happened("the store killed");
-            // A lease continues for a while without its store. Clients soon wait for numbers, so another one asks.
+            // A lease stays usable for a while without its store. The clients will soon be waiting for numbers, so a
+            // separate client sends the requests.
             let mut another = Client::new(field, CLIENTS);
             for n in [0, 1] {
                 assert!(another.ask(n, SNOWFLAKE, Request::Ids(1), 0), "{:?}", another.tally.failed);
@@ -128,7 +130,7 @@ fn nothing_twice_in_a_minute_of_kills() {
     }
 }
 
-/// How many numbers are in runs that may be in any order, and how many of them came before.
+/// Counts the numbers in runs, which may be in any order, and how many of them are repeats.
 fn count(mut runs: Vec<(u64, u64)>) -> (u64, u64) {
     runs.sort_unstable();
     let (mut given, mut twice, mut next) = (0, 0, 0);
@@ -146,7 +148,7 @@ fn what_comes_twice_is_counted() {
     assert_eq!(count(vec![(1, 10), (3, 4), (10, 12), (12, 12)]), (16, 4));
 }
 
-/// A server's address, however often it is restarted.
+/// A server's addresses, which stay the same across restarts.
 struct Place {
     http: u16,
     resp: u16,
@@ -161,7 +163,7 @@ impl Place {
     }
 }
 
-/// Shared by the clients.
+/// State shared by the clients.
 struct Field<'a> {
     places: &'a [Place; 2],
     /// Requests that were answered, by server and generator.
@@ -170,7 +172,7 @@ struct Field<'a> {
 }
 
 impl Field<'_> {
-    /// Waits until a server has answered some more.
+    /// Waits until a server has answered some more requests.
     fn more(&self, server: usize, generator: usize) {
         let answered = || self.served[server][generator].load(Ordering::Relaxed);
         let (enough, start) = (answered() + SOME, Instant::now());
@@ -189,7 +191,7 @@ impl Drop for EndAtDrop<'_> {
     }
 }
 
-/// What a client got.
+/// Everything that a client received.
 #[derive(Default)]
 struct Tally {
     answered: u64,
@@ -200,9 +202,9 @@ struct Tally {
 
 #[derive(Clone, Copy)]
 enum Request {
-    /// This many IDs.
+    /// The given number of IDs in one request.
     Ids(u64),
-    /// IDs one at a time, all asked for at once.
+    /// Single IDs, all requested at once.
     Pipeline(usize),
     /// Consecutive numbers.
     Block(u64),
@@ -219,12 +221,12 @@ struct Client<'a> {
 impl<'a> Client<'a> {
     fn new(field: &'a Field<'a>, n: usize) -> Self {
         let http = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(PATIENCE));
-        // Clients of both protocols have either server as theirs.
+        // For both protocols, each server is home to some of the clients.
         let http = (n < CLIENTS / 2).then(|| http.build().new_agent());
         Self { field, home: n % 2, http, resp: [None, None], tally: Tally::default() }
     }
 
-    /// Asks its own server, and the other one if that fails.
+    /// Asks the client's own server, and the other one if that fails.
     fn run(mut self) -> Tally {
         let ids = [Request::Ids(1), Request::Ids(20), Request::Ids(1), Request::Ids(150)];
         let of_resp = [Request::Pipeline(16), Request::Block(1), Request::Block(30), Request::Block(500)];
@@ -233,7 +235,7 @@ impl<'a> Client<'a> {
             if self.field.ends.load(Ordering::Relaxed) {
                 break;
             }
-            // Each request for each generator in turn.
+            // Goes through all requests for one generator, then for the other.
             let generator = n / requests.len() % 2;
             if generator == SNOWFLAKE && matches!(request, Request::Block(_)) {
                 continue;
@@ -247,7 +249,7 @@ impl<'a> Client<'a> {
         self.tally
     }
 
-    /// Whether it was answered.
+    /// Sends a request, and returns whether it was answered.
     fn ask(&mut self, server: usize, generator: usize, request: Request, n: usize) -> bool {
         let (name, place) = (NAMES[generator], &self.field.places[server]);
         let answer = match (&self.http, request) {
@@ -269,10 +271,10 @@ impl<'a> Client<'a> {
     }
 }
 
-/// Runs, or the reason why there are none.
+/// The runs, or the reason why there are none.
 type Answer = Result<Vec<(u64, u64)>, String>;
 
-/// Each of the three forms in turn.
+/// Uses each of the three formats in turn.
 fn over_http(agent: &ureq::Agent, place: &Place, name: &str, count: u64, n: usize) -> Answer {
     let form = ["json", "text", "bytes"][n % 3];
     let url = format!("http://127.0.0.1:{}/v1/ids/{name}?n={count}&format={form}", place.http);
@@ -302,7 +304,7 @@ fn over_http(agent: &ureq::Agent, place: &Place, name: &str, count: u64, n: usiz
 fn over_resp(connection: &mut Option<Connection>, place: &Place, name: &str, request: Request) -> Answer {
     let answer = ask_resp(connection, place, name, request);
     answer.map_err(|error| {
-        // On such a connection, the next answer could belong to this request.
+        // On this connection, the next answer could belong to this request.
         *connection = None;
         match error.detail().and_then(|detail| detail.split_once(':')) {
             Some((name, _)) if error.kind() == redis::ServerErrorKind::ResponseError.into() => {

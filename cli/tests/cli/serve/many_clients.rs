@@ -1,4 +1,4 @@
-//! Very many clients, and slow ones: the server's memory for them is bounded.
+//! A very large number of clients, and slow ones: the server's memory for them is bounded.
 
 use std::collections::HashSet;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -17,7 +17,7 @@ const MOST: u64 = 250;
 const GET: &[u8] = b"GET /v1/ids/orders?format=text HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
 const INCR: &[u8] = b"INCR orders\r\n";
 
-/// The MiB that the server has in memory, and the most it ever had.
+/// The server's resident memory in MiB, now and at its peak.
 fn memory(server: &Server) -> (u64, u64) {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
     let mib = |name: &str| {
@@ -27,7 +27,7 @@ fn memory(server: &Server) -> (u64, u64) {
     (mib("VmRSS"), mib("VmHWM"))
 }
 
-/// Lets this process, and those that it starts, open this many files.
+/// Lets this process, and the processes it starts, open `wanted` files.
 fn allow_files(wanted: u64) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= wanted);
@@ -39,7 +39,7 @@ fn allow_files(wanted: u64) {
     raised.unwrap_or_else(|error| panic!("this test opens {wanted} files: raise `ulimit -Hn`: {error}"));
 }
 
-/// The number in an answer that arrives in one piece.
+/// Reads the number from an answer that arrives in one piece.
 fn number(stream: &mut TcpStream) -> u64 {
     let (mut answer, mut part) = (Vec::new(), [0; 1024]);
     loop {
@@ -60,7 +60,7 @@ fn number(stream: &mut TcpStream) -> u64 {
     }
 }
 
-/// Waits until this is its only connection.
+/// Waits until this is the server's only connection.
 fn wait_until_alone(server: &Server) {
     let start = Instant::now();
     loop {
@@ -78,7 +78,7 @@ fn wait_until_alone(server: &Server) {
     }
 }
 
-/// Each number needs the store, which does not answer.
+/// Every number has to come from the store, which is not answering.
 #[cfg(target_os = "linux")]
 #[test]
 fn clients_that_wait_for_a_store_hold_no_thread_each() {
@@ -109,7 +109,7 @@ fn clients_that_wait_for_a_store_hold_no_thread_each() {
     assert!(during <= before + 2, "{before} threads, and {during} while {WAITING} clients wait");
 }
 
-/// They request more than the limit allows, and the memory is free again once they are gone.
+/// Clients request more than the limit allows, and the memory is free again once they have disconnected.
 #[test]
 fn answers_that_nobody_reads_have_a_budget() {
     const MIB: u64 = 16;
@@ -131,7 +131,7 @@ fn answers_that_nobody_reads_have_a_budget() {
             stream
         })
         .collect();
-    // Some are told to wait, and small requests are still answered.
+    // Some requests are refused as busy, and small ones are still answered.
     eventually(|| server.get("/v1/ids/orders?n=10000").1.contains("\"busy\""));
     assert_eq!(server.ids("/v1/ids/orders?format=text").len(), 1);
     redis::cmd("INCR").arg("orders").query::<u64>(&mut redis(&server, "")).unwrap();
@@ -147,7 +147,7 @@ fn answers_that_nobody_reads_have_a_budget() {
     assert!(peak < before + 3 * MIB, "{peak} MiB");
 }
 
-/// Each has sent as much as it may.
+/// Each client has sent as much as it is allowed to.
 #[test]
 #[ignore = "it opens 7,000 connections"]
 fn clients_without_the_token_cost_little() {
@@ -173,7 +173,7 @@ fn clients_without_the_token_cost_little() {
         assert_eq!(server.of_admin("/healthz").0, 200);
         open
     };
-    // The first of them cost what the server needs once.
+    // The first clients also use memory that the server allocates only once.
     let first = come(COUNT / 6);
     let (before, _) = memory(&server);
     let others = come(COUNT);
@@ -181,7 +181,7 @@ fn clients_without_the_token_cost_little() {
     drop((first, others));
     let each = after.saturating_sub(before) * 1024 / COUNT as u64;
     println!("{each} KiB each");
-    // More than half of it is the bytes they sent.
+    // More than half of this is the data that they sent.
     assert!(each <= 8, "{each} KiB each");
 }
 
@@ -200,7 +200,7 @@ fn ten_thousand_idle_connections() {
         stream.write_all(request).unwrap();
         assert!(given.insert(number(stream)));
     };
-    // Each has been served once, so the server holds everything for each that it ever holds.
+    // Each client has been served once, so the server now holds everything it ever will for that client.
     let mut idle: Vec<_> = kinds
         .iter()
         .cycle()
@@ -215,7 +215,7 @@ fn ten_thousand_idle_connections() {
     for (address, request) in kinds.iter().cycle().take(50) {
         ask(&mut TcpStream::connect(address).unwrap(), request);
     }
-    // And idle clients can still send.
+    // Idle clients can still send requests.
     for (stream, request) in &mut idle {
         ask(stream, request);
     }
@@ -237,7 +237,7 @@ fn clients_that_never_read() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::in_folder(folder.path(), &["--counter", "orders", "--idle", "10"]);
     let (before, _) = memory(&server);
-    // Replies of about 200 KB, and as many of them as it would take requests for.
+    // Replies of about 200 KB each, one for every request that the server would accept.
     let get = b"GET /v1/ids/snowflake?n=10000 HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1_000);
     let next = b"PF.NEXT snowflake 10000\r\n".repeat(1_000);
     let kinds = [(server.http.unwrap(), get), (server.resp.unwrap(), next)];
@@ -249,12 +249,12 @@ fn clients_that_never_read() {
             clients.push((stream, requests, 0));
         }
     }
-    // Until nobody gets rid of anything any more. None of it is ever read.
+    // Continue until no client can send any more. None of the replies is ever read.
     let mut quiet = 0;
     while quiet < 40 {
         quiet += 1;
         for (stream, requests, sent) in &mut clients {
-            // After too long a wait, it is closed.
+            // After too long a wait, the server closes the connection.
             while let Ok(more) = stream.write(&requests[*sent % requests.len()..]) {
                 *sent += more;
                 quiet = 0;
@@ -262,13 +262,13 @@ fn clients_that_never_read() {
                 assert!(*sent < 32 << 20, "it reads without end");
             }
         }
-        // Others are served.
+        // Other clients are served.
         redis::cmd("INCR").arg("orders").query::<u64>(&mut redis(&server, "")).unwrap();
         server.ids("/v1/ids/orders?format=text");
         thread::sleep(Duration::from_millis(25));
     }
     let (with_all, _) = memory(&server);
-    // It gives them up, although they still exist.
+    // The server gives up on these clients, although they have not disconnected.
     wait_until_alone(&server);
     let (after, peak) = memory(&server);
     let sent = clients.iter().map(|(.., sent)| sent).max().unwrap() >> 10;
@@ -287,7 +287,8 @@ fn clients_that_write_a_byte_at_a_time() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::in_folder(folder.path(), &["--counter", "orders"]);
     let (before, _) = memory(&server);
-    // Nearly the longest command and the longest head of which the server has all but the end, and commands from the start.
+    // Some commands and heads are almost as long as allowed, and the server has received all but the end of them; the
+    // others are sent from the start.
     let long_get =
         [&GET[..GET.len() - 2], b"X: ", "x".repeat(60_000).as_bytes(), b"\r\nY: yyyyyyyyyyyyyyyy\r\n\r\n"]
             .concat();
@@ -307,7 +308,7 @@ fn clients_that_write_a_byte_at_a_time() {
     let mut with_all = 0;
     let longest = clients.iter().map(|(_, rest)| rest.len()).max().unwrap();
     for n in 0..longest {
-        // The last byte later.
+        // The last byte comes later.
         for (stream, rest) in &mut clients {
             if n + 1 < rest.len() {
                 stream.write_all(&rest[n..=n]).unwrap();
@@ -336,7 +337,8 @@ fn clients_that_write_a_byte_at_a_time() {
     assert!(peak < MOST, "{peak} MiB");
 }
 
-/// Each piece that it sends has the end of a command and the beginning of the next, so that the server never has none.
+/// Each piece that the client sends contains the end of one command and the beginning of the next, so there is always
+/// an unfinished command.
 #[test]
 #[ignore = "it takes a quarter of a minute"]
 fn a_client_that_is_always_amid_a_command_is_not_idle() {

@@ -1,4 +1,4 @@
-//! `polyflake serve`, by its clients.
+//! `polyflake serve`, tested by its clients.
 
 mod bad_clients;
 mod config;

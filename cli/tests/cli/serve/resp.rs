@@ -38,7 +38,7 @@ fn as_a_server_of_redis() {
         };
         assert!(number(run(&["INCR", "snowflake"])) < number(run(&["incr", "snowflake"])));
         let before = number(run(&["INCR", "orders"]));
-        // The block ends with its last number.
+        // The reply is the last number of the block.
         let last = number(run(&["INCRBY", "orders", "10"]));
         assert!(last >= before + 10);
         // A run of any size is one reply, to which --max-n does not apply.
@@ -64,7 +64,7 @@ fn as_a_server_of_redis() {
         }
         assert_eq!(text(run(&["CLIENT", "GETNAME"])), "me");
         assert!(number(run(&["COMMAND", "COUNT"])) > 10);
-        // As Redis 7 has them, with ten parts each: clients read the seventh.
+        // As in Redis 7, with ten parts each: clients read the seventh.
         let Value::Array(commands) = run(&["COMMAND"]).unwrap() else { panic!() };
         for about in commands {
             let Value::Array(about) = about else { panic!("{about:?}") };
@@ -92,7 +92,7 @@ fn as_a_server_of_redis() {
         ] {
             refuses(run(words), part);
         }
-        // The connection goes on.
+        // The connection stays open.
         assert!(number(run(&["INCR", "orders"])) > 0);
     }
 }

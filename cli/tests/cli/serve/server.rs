@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A running server, which ends with the test.
+/// A running server, which stops at the end of the test.
 pub(crate) struct Server {
     child: Child,
     pub(crate) http: Option<SocketAddr>,
@@ -20,15 +20,15 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// With HTTP and RESP.
+    /// Starts a server with HTTP and RESP.
     pub(crate) fn new(arguments: &[&str]) -> Self {
         let both = ["--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"];
         Self::start(command().args(both).args(arguments))
     }
 
-    /// With a store in this folder.
+    /// Starts a server with a store in this folder.
     pub(super) fn in_folder(folder: &Path, arguments: &[&str]) -> Self {
-        // Nobody used it before, so nobody waits.
+        // The store has never been used before, so no one has to wait.
         let lease = format!("sqlite://{}/leases.db?init=always", folder.display());
         Self::new(&[&["--lease", &*lease], arguments].concat())
     }
@@ -63,34 +63,34 @@ impl Server {
         format!("http://{}{path}", self.http.unwrap())
     }
 
-    /// The status and the body.
+    /// Returns the status and the body.
     pub(crate) fn get(&self, path: &str) -> (u16, String) {
         let mut response = http().get(self.url(path)).call().unwrap();
         (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
     }
 
-    /// The body of a successful answer.
+    /// Returns the body of a successful answer.
     pub(super) fn ok(&self, path: &str) -> String {
         let (status, body) = self.get(path);
         assert_eq!(status, 200, "{path}: {body}");
         body
     }
 
-    /// The status and the body, as operators see them.
+    /// Returns the status and the body of a page for operators.
     pub(super) fn of_admin(&self, path: &str) -> (u16, String) {
         let mut response = http().get(format!("http://{}{path}", self.admin.unwrap())).call().unwrap();
         (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
     }
 
-    /// IDs as numbers.
+    /// Returns IDs as numbers.
     pub(super) fn ids(&self, path: &str) -> Vec<u64> {
         self.ok(path).lines().map(|line| line.parse().unwrap()).collect()
     }
 
-    /// Its answer to these bytes, until it closes the connection.
+    /// Returns the server's answer to these bytes, once it closes the connection.
     pub(crate) fn raw(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
         let mut stream = TcpStream::connect(address).unwrap();
-        // It may close the connection before it has read everything.
+        // The server may close the connection before it has read everything.
         let _ = stream.write_all(bytes);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
@@ -105,7 +105,7 @@ impl Server {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits for its end, and returns its log.
+    /// Waits for the server to exit, and returns its status and log.
     pub(super) fn ended(mut self) -> (ExitStatus, String) {
         let status = self.child.wait().unwrap();
         (status, self.log.take().unwrap().join().unwrap())
@@ -138,7 +138,7 @@ pub(super) fn of(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Waits until it is so.
+/// Waits until a condition is true.
 pub(super) fn eventually(mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {

@@ -1,4 +1,4 @@
-//! Several servers, and what happens to leases.
+//! Several servers, and what happens to their leases.
 
 use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -43,7 +43,7 @@ fn two(lease: &str) {
     }
 }
 
-/// What ten clients get: Snowflakes and numbers.
+/// The Snowflakes and numbers that ten clients receive.
 fn clients(servers: &[Server; 2]) -> [Vec<u64>; 2] {
     let client = |n: usize| {
         let server = &servers[n % 2];
@@ -55,7 +55,7 @@ fn clients(servers: &[Server; 2]) -> [Vec<u64>; 2] {
                 numbers.push(redis::cmd("INCR").arg(name).query::<u64>(&mut connection).unwrap());
             }
         }
-        // A block is one run, which nobody else has any part of.
+        // A block is one run, of which no one else receives any part.
         let last: u64 = redis::cmd("INCRBY").arg("orders").arg(20).query(&mut connection).unwrap();
         got[1].extend(last - 19..=last);
         got
@@ -96,7 +96,7 @@ fn a_beginning_that_fails_gives_the_lease_back() {
     assert!(!output.status.success());
     has(&stderr(&output), &["/nowhere/x"]);
     assert_eq!(held(&url), 0);
-    // Or a signal ends it while a second generator waits for its store.
+    // Or a signal stops the server while a second generator is waiting for its store.
     let waits = format!("{second}lease = \"redis://127.0.0.1:1/0?ttl=1h\"\n");
     let mut child = begin(&waits).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap());
@@ -117,7 +117,7 @@ fn the_end_serves_what_came_and_gives_the_lease_back() {
     let url = format!("sqlite://{}/leases.db", folder.path().display());
     assert_eq!(server.ids("/v1/ids/orders?n=3&format=text"), [1, 2, 3]);
     assert_eq!(held(&url), 1);
-    // Open connections do not hold it up.
+    // Open connections do not delay the shutdown.
     let mut idle =
         [server.http.unwrap(), server.resp.unwrap()].map(|address| TcpStream::connect(address).unwrap());
     idle[1].write_all(b"PING\r\n").unwrap();
@@ -131,7 +131,7 @@ fn the_end_serves_what_came_and_gives_the_lease_back() {
         assert!(rest.is_empty());
     }
     assert_eq!(held(&url), 0);
-    // Numbers in hand were given back.
+    // The numbers in hand were given back.
     let next = Server::in_folder(folder.path(), &["--counter", "orders"]);
     assert_eq!(next.ids("/v1/ids/orders?format=text"), [4]);
 }
@@ -165,20 +165,20 @@ fn one_of_two_servers_gives_sequences_and_the_other_stands_by() {
     let first = begin("10.0.0.7:8080");
     assert_eq!(first.ids("/v1/ids/inbox?key=alice&format=text"), [1]);
     let second = begin("10.0.0.8:8080");
-    // It names the owner once it knows.
+    // The second server names the owner once it knows it.
     eventually(|| second.get("/v1/ids/inbox?key=alice").1.contains("10.0.0.7:8080"));
     let (status, body) = second.get("/v1/ids/inbox?key=alice");
     assert_eq!((status, json(&body)["error"].as_str()), (503, Some("lease_unavailable")));
-    // It gives everything that needs no such lease, and is ready.
+    // It issues everything that does not need that lease, and is ready.
     assert_eq!((second.get("/v1/ids/snowflake").0, second.get("/readyz").0), (200, 200));
-    // For the rest, only the owner is ready.
+    // For the sequences, only the owner is ready.
     assert_eq!((first.get("/readyz/inbox").0, second.get("/readyz/snowflake").0), (200, 200));
     assert_eq!((second.get("/readyz/inbox").0, second.get("/readyz/other").0), (503, 404));
     let metrics = second.of_admin("/metrics").1;
     has(&metrics, &["polyflake_ready{generator=\"inbox\"} 0"]);
     has(&metrics, &["polyflake_ready{generator=\"snowflake\"} 1"]);
     assert!(first.terminate().0.success());
-    // It takes over although nobody asks it.
+    // The second server takes over although no one sends it requests.
     eventually(|| second.get("/readyz/inbox").0 == 200);
     let number = loop {
         let (status, body) = second.get("/v1/ids/inbox?key=alice&format=text");
@@ -203,7 +203,7 @@ fn a_signal_ends_it_while_it_waits_for_a_store() {
         line.clear();
         assert!(lines.read_line(&mut line).unwrap() > 0);
     }
-    // Clients need not wait with it: they try another one.
+    // Clients need not wait for this server: they can try another.
     let get = |path: &str| {
         let mut response = http().get(format!("http://{address}{path}")).call().unwrap();
         (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
@@ -215,7 +215,7 @@ fn a_signal_ends_it_while_it_waits_for_a_store() {
     }
     let answer = Server::raw(resp.parse().unwrap(), b"INCR snowflake\r\nQUIT\r\n");
     has(&String::from_utf8(answer).unwrap(), &["-LOADING not_ready: ", "+OK"]);
-    // Nobody else begins on its addresses.
+    // No other server can start on the same addresses.
     let second = super::server::command()
         .args(["--http", &address, "--resp", "none", "--uuid", "ids=7"])
         .output()
@@ -237,7 +237,7 @@ fn a_port_that_somebody_has_is_an_error_before_any_store_is_asked() {
     has(&stderr(&output), &[&*address, "in use"]);
 }
 
-/// And generators without a store continue.
+/// Generators without a store keep working.
 #[test]
 fn a_counter_whose_store_is_down_is_not_ready() {
     let (mut store, folder) = (Redis::new(), tempfile::tempdir().unwrap());
@@ -269,7 +269,7 @@ fn it_is_not_ready_while_its_lease_is_lost() {
     let server = Server::new(&["--lease", &lease]);
     assert_eq!(server.get("/readyz").0, 200);
     store.server.kill();
-    // It goes on up to the bound.
+    // The server continues up to the bound.
     let mut answer = server.get("/readyz");
     while answer.0 == 200 {
         thread::sleep(std::time::Duration::from_millis(100));
@@ -279,6 +279,6 @@ fn it_is_not_ready_while_its_lease_is_lost() {
     let (status, body) = server.get("/v1/ids/snowflake");
     assert_eq!((status, json(&body)["error"].as_str()), (503, Some("lease_lost")));
     assert_eq!(server.get("/healthz").0, 200);
-    // Other generators continue if they do not need the store.
+    // Requests that do not need the store still succeed.
     assert_eq!(server.get("/v1/decode/1541815603606036480").0, 200);
 }

@@ -58,7 +58,7 @@ fn a_certificate_is_renewed_without_an_end() {
     certificates::make(folder.path());
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let other = servers::folder();
-    certificates::make(other.path());
+    certificates::make_others(other.path());
     let tls = ["--tls-cert", &path("server.pem"), "--tls-key", &path("server.key"), "--uuid", "ids=7"];
     let server = Server::new(&tls);
     let port = server.http.unwrap().port();
@@ -81,7 +81,7 @@ fn a_certificate_is_renewed_without_an_end() {
     assert!(!trusts(folder.path()));
 }
 
-/// Load balancers see that it is not ready while it still answers.
+/// Load balancers see that the server is not ready while it still answers.
 #[test]
 fn a_lame_duck() {
     let folder = tempfile::tempdir().unwrap();
@@ -94,16 +94,17 @@ fn a_lame_duck() {
     assert_eq!(server.ids("/v1/ids/orders?format=text"), [1]);
     let answer = Server::raw(server.resp.unwrap(), b"INCR orders\r\nQUIT\r\n");
     assert_eq!(String::from_utf8(answer).unwrap(), ":2\r\n+OK\r\n");
-    // A load balancer that kept the connection might use it at the moment it is closed.
+    // A load balancer that kept the connection might use it just as it is closed.
     assert_eq!(http().get(server.url("/healthz")).call().unwrap().headers()["connection"], "close");
-    // Another signal ends the wait, and it gives back what it holds.
+    // Another signal ends the wait, and the server gives back what it holds.
     let (status, log) = server.terminate();
     assert!(status.success(), "{log}");
     let next = Server::in_folder(folder.path(), &["--counter", "orders"]);
     assert_eq!(next.ids("/v1/ids/orders?format=text"), [3]);
 }
 
-/// Nobody else gives sequences while their owner has them, so load balancers keep sending to it.
+/// No other server can issue numbers while the owner has the sequences, so load balancers keep sending
+/// requests to it.
 #[test]
 fn a_lame_duck_that_owns_sequences() {
     let folder = tempfile::tempdir().unwrap();
@@ -114,7 +115,7 @@ fn a_lame_duck_that_owns_sequences() {
     assert_eq!([first.get("/readyz/inbox").0, first.get("/readyz/snowflake").0], [200, 503]);
     assert_eq!(first.of_admin("/readyz/inbox").0, 200);
     assert_eq!(first.ids("/v1/ids/inbox?key=alice&format=text"), [1]);
-    // A standby server is not ready for them, whatever happens.
+    // A standby server is never ready for them.
     second.signal(Signal::TERM);
     eventually(|| second.get("/readyz").0 == 503);
     assert_eq!(second.get("/readyz/inbox").0, 503);
@@ -123,7 +124,7 @@ fn a_lame_duck_that_owns_sequences() {
     eventually(|| second.get("/readyz/inbox").0 == 200);
 }
 
-/// A request that arrived before the end gets its answer, wherever it waits.
+/// A request that arrived before the shutdown is answered, no matter where it was waiting.
 #[test]
 fn what_came_is_answered() {
     let server = Server::new(&["--uuid", "ids=7", "--lame-duck", "0s"]);

@@ -31,7 +31,7 @@ fn both_protocols() {
     assert_eq!(text(&redis_cli(&authority)).trim(), "2");
     assert!(!curl(&other).status.success());
     assert!(!text(&redis_cli(&other)).contains('3'));
-    // A client that does not use TLS gets nothing.
+    // A client that does not use TLS receives nothing.
     for address in [server.http, server.resp] {
         let answer = Server::raw(address.unwrap(), b"INCR orders\r\n\r\n");
         assert!(!answer.contains(&b':'), "{}", answer.escape_ascii());

@@ -30,7 +30,7 @@ func check(name string, test func() error) {
 	passed++
 }
 
-// that is nil if it holds.
+// that returns nil if the condition holds.
 func that(holds bool, format string, given ...any) error {
 	if holds {
 		return nil
@@ -38,7 +38,7 @@ func that(holds bool, format string, given ...any) error {
 	return fmt.Errorf(format, given...)
 }
 
-// refuses wants an error of the server with these words.
+// refuses expects an error from the server that contains these words.
 func refuses(err error, part string) error {
 	var reply redis.Error
 	return that(errors.As(err, &reply) && strings.Contains(reply.Error(), part), "%v instead of %q", err, part)

@@ -1,10 +1,10 @@
-//! Detects from an answer that the store lost writes, and decides how this process must react.
+//! Detects from an answer that the store lost writes, and decides how this process reacts.
 //!
-//! A process that finds a loss raises the record to the highest number it knows, and does not change the
-//! incarnation in the record, so that an add does not count. The process waits for
-//! [`TURN_OVER_AFTER_MS`](super::TURN_OVER_AFTER_MS) before it turns the record over. In this time, every
-//! process that reaches the store raises the record. If a process cannot reach the store in this time, it
-//! later finds a turn-over in the record that it does not know.
+//! A process that detects lost writes raises the record to the highest number it knows of, but leaves the
+//! record's incarnation unchanged, so that an add does not count. The process waits for
+//! [`TURN_OVER_AFTER_MS`](super::TURN_OVER_AFTER_MS) before rolling the record over to the new incarnation.
+//! During that time, every process that reaches the store raises the record. A process that cannot reach the
+//! store in time later finds a rollover in the record that it does not recognise.
 
 #[cfg(test)]
 use super::Rule;
@@ -41,8 +41,8 @@ impl Source {
         self.known =
             Known { version: Some(record.version), number: record.number, raw: record.text.clone(), text };
 
-        // If this process is late, the others have noticed the loss and use the record again, so only raise
-        // the number. Otherwise, only this process has noticed the loss.
+        // If this process is late, the others have noticed the loss and are using the record again, so only
+        // raise the number. Otherwise, only this process has noticed the loss.
         let is_unnoticed = is_under && is_behind && (!is_late || is_new);
         #[cfg(test)]
         let is_unnoticed = is_unnoticed && self.has(Rule::MarksALossWithoutATrace);
@@ -58,8 +58,8 @@ impl Source {
         Ok(since_ms.map_or(Found::Gives, |since_ms| Found::Lost { since_ms }))
     }
 
-    /// Returns true if the store has become a former server instance again, and no process has turned the
-    /// record over there since.
+    /// Returns true if a former server instance is serving the store again, and no process has since rolled
+    /// the record over there.
     fn has_come_back(&self, text: &Text, received: &Received) -> bool {
         let was_another = self.loss.as_ref().is_some_and(|loss| loss.incarnation != received.incarnation);
         let (known, found) = (&self.known.text.turn_overs, &text.turn_overs);
@@ -67,7 +67,7 @@ impl Source {
         (was_another || lacks_last) && found.iter().all(|it| known.contains(it))
     }
 
-    /// Handles a missing record. Creates it again with the contents that this process knows, but without an
+    /// Handles a missing record. Recreates it with the contents known to this process, but without an
     /// incarnation, so that no process can add to it yet.
     fn gone(&mut self, received: &Received) -> Found {
         self.known.version = None;
@@ -78,7 +78,7 @@ impl Source {
         Found::Raise { number: self.reach.max(self.highest), text }
     }
 
-    /// Stores or clears the loss. Returns the time when this process found the loss, if there is one.
+    /// Records or clears a loss. If there is a loss, returns the time when this process detected it.
     fn find(&mut self, is_lost: bool, received: &Received) -> Option<u64> {
         let found = self.loss.take().filter(|loss| loss.incarnation == received.incarnation);
         let found = is_lost.then(|| {

@@ -3,10 +3,10 @@
 //!
 //! This is a breadth-first search over all states, in which processes run the code of the protocol. Numbers
 //! count as used as soon as a process has fetched them. The store may carry out a request at any time after
-//! the process decides to send it, even if the process has given up on the request or has ended. If a process
-//! was cut off for too long, or has ended, other processes may be given its numbers too. But once such a
-//! process receives an answer, it must drop these numbers, unless a second loss removes the turn-over that
-//! would tell it to.
+//! the process decides to send it, even if the process has given up on the request or has exited. If a
+//! process was cut off for too long, or has exited, other processes may be given its numbers too. But once
+//! such a process receives an answer, it must drop these numbers, unless a second loss removes the rollover
+//! that would tell it to.
 //!
 //! If a rule is removed, the search must find a history that breaks a promise.
 
@@ -29,11 +29,11 @@ struct Left {
     timeouts: u8,
     /// Processes that may be cut off from the store.
     cuts: u8,
-    /// Processes that may end and start again.
+    /// Processes that may exit and restart.
     crashes: u8,
     /// Processes that may give back their unused numbers.
     closes: u8,
-    /// Whether every second reserve asks for a single number.
+    /// Whether every other reservation asks for a single number.
     has_small_ones: bool,
 }
 
@@ -45,14 +45,14 @@ struct World {
     now_ms: u64,
     incarnation: u64,
     record: Record,
-    /// The record that a loss brings back.
+    /// The record that the store reverts to after a loss.
     replica: Record,
     /// The time when the store last lost writes, or `None` once the processes that are cut off count as late.
     lost_ms: Option<u64>,
     processes: [Process; 2],
-    /// Requests that no process waits for any more.
+    /// Requests that no process is waiting for any more.
     late: Vec<Sent>,
-    /// The numbers that were given to processes that have ended.
+    /// The numbers given to processes that have exited.
     gone: u128,
     versions: u64,
     left: Left,
@@ -62,7 +62,7 @@ struct World {
 struct Process {
     source: Source,
     request: Option<Request>,
-    /// The numbers that the process was given, one bit per number.
+    /// The numbers given to the process, one bit per number.
     given: u128,
     in_hand: u128,
     /// Numbers that other processes may be given too.
@@ -96,7 +96,7 @@ enum Action {
     CutOff(usize),
     Reconnect(usize),
     Crash(usize),
-    /// The process gives this many numbers back, and ends.
+    /// The process gives back the given number of numbers, and then exits.
     Close(usize, u64),
     Replicate,
     Lose,
@@ -275,7 +275,7 @@ impl Model {
                 world.lost_ms = Some(world.now_ms);
                 for process in &mut world.processes {
                     process.has_looked = false;
-                    // A second loss removes the turn-over that would tell the process that it is late.
+                    // A second loss removes the rollover that would tell the process that it is late.
                     process.is_late &= process.exempt == 0;
                 }
             }
@@ -286,7 +286,7 @@ impl Model {
     }
 
     /// Exchanges a process's requests and answers. Reads are answered at once: a later read would only show a
-    /// later state, which the search reaches too.
+    /// later state, which the search also reaches.
     fn exchange(&self, world: &mut World, at: usize, only_reads: bool) -> Result<(), &'static str> {
         let mut may_ask = !only_reads;
         while let Some(request) = world.processes[at]
@@ -299,7 +299,7 @@ impl Model {
         Ok(())
     }
 
-    /// Ends a process, and starts a new one in its place.
+    /// Stops a process, and starts a new one in its place.
     fn end(&self, world: &mut World, at: usize) {
         let process = &world.processes[at];
         world.gone |= process.given & !process.exempt;
@@ -351,8 +351,8 @@ fn next(version: &mut u64) -> impl FnMut() -> u64 + '_ {
 }
 
 impl World {
-    /// Returns true if time may pass. Before 8 s have passed since a loss, all processes that are not cut off
-    /// must check.
+    /// Returns true if time may pass. All processes that are not cut off must check the record within 8 s of
+    /// a loss.
     fn may_tick(&self) -> bool {
         let is_due =
             self.lost_ms.is_some_and(|lost_ms| self.now_ms + TICK_MS >= lost_ms + TURN_OVER_AFTER_MS);
@@ -434,7 +434,7 @@ impl World {
         self.versions = names.len() as u64;
     }
 
-    /// Handles a turn-over. Afterwards, other processes may be given the numbers of processes that did not
+    /// Handles a rollover. Afterwards, other processes may be given the numbers of processes that did not
     /// reach the store in time.
     fn turned_over(&mut self, text: &str) {
         let turn_overs = |text: &str| Text::read(text).map(|text| text.turn_overs).unwrap_or_default();
@@ -555,7 +555,7 @@ const fn with_small_ones(left: Left) -> Left {
     Left { has_small_ones: true, ..left }
 }
 
-/// With these limits, the search finds the mutants.
+/// With these limits, the search catches the mutants.
 const LOSS: Left = left([2, 2, 1, 0, 0, 0, 0]);
 
 const SMALL: [Left; 4] =
@@ -610,7 +610,7 @@ fn without_the_raise_some_are() {
 }
 
 /// Checks that a history breaks a promise without a rule, and does not break one with the rule. This is for
-/// histories that the search would take long to reach.
+/// histories that the search would take a long time to reach.
 fn breaks(history: &[Action], without: Rule) {
     let replay = |without| {
         let model = Model { left: left([9; 7]), skip: 0, without };

@@ -15,8 +15,8 @@ use crate::counter::segments::Run;
 pub(crate) enum Want {
     /// Checks for losses, and measures how fast the counter advances.
     Look,
-    /// Reserves `count` numbers at this place. If fewer are left, reserves the rest, provided that it has at
-    /// least `least` numbers.
+    /// Reserves `count` of this place's numbers. If fewer are left, reserves the rest, provided that there
+    /// are at least `least`.
     Reserve { count: u64, least: u64 },
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum Next {
 /// One of a counter's stores. Call [`begin`](Self::begin) to start an attempt, and [`step`](Self::step) for
 /// each answer. An attempt may be dropped at any time, but two attempts must not overlap.
 ///
-/// After each step, first call [`has_dropped`](Self::has_dropped).
+/// After each step, call [`has_dropped`](Self::has_dropped) before anything else.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Source {
     pub(super) group: Group,
@@ -49,7 +49,7 @@ pub(crate) struct Source {
     refuses_after_loss: bool,
     /// The record's last known contents.
     pub(super) known: Known,
-    /// The record's number after this process's last reserve.
+    /// The record's number after this process's last reservation.
     pub(super) highest: u64,
     /// The highest number that this process has seen in the record.
     pub(super) reach: u64,
@@ -65,17 +65,17 @@ pub(crate) struct Source {
     pub(super) without: Option<Rule>,
 }
 
-/// A record from which numbers were reserved, or may be.
+/// A record from which numbers have been or may be reserved.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Known {
-    /// The version, or `None` if the record is gone.
+    /// The version, or `None` if the record is missing.
     pub(super) version: Option<u64>,
     pub(super) number: u64,
     pub(super) raw: String,
     pub(super) text: Text,
 }
 
-/// The incarnation under which this process found a loss, and the time when it did.
+/// The incarnation under which this process detected a loss, and the time of detection.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Loss {
     pub(super) incarnation: String,
@@ -95,7 +95,7 @@ struct Sent {
     request: Request,
 }
 
-/// The result of a request that reserves numbers, according to an answer.
+/// The result of a request that reserves numbers, as shown by an answer.
 enum Landed {
     Not,
     Gave(Run),
@@ -103,7 +103,7 @@ enum Landed {
     Unconfirmed(Record),
 }
 
-/// The record after the last reserve.
+/// The record after the last reservation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Newest {
     version: u64,
@@ -111,7 +111,7 @@ struct Newest {
     raw: String,
 }
 
-/// The next action for the record as it was found.
+/// The next action, given the record that was found.
 pub(super) enum Found {
     Gives,
     /// The record must first be raised.
@@ -125,7 +125,7 @@ pub(super) enum Found {
 }
 
 impl Source {
-    /// Creates the state for a complete record. Before numbers are reserved from the record, it is checked.
+    /// Creates the state for a complete record. The record is checked before numbers are reserved from it.
     pub(crate) fn new(group: Group, record: &Record, text: Text, refuses_after_loss: bool) -> Self {
         let (version, raw) = (Some(record.version), record.text.clone());
         Self {
@@ -226,18 +226,18 @@ impl Source {
         }
     }
 
-    /// Returns true if an answer shows that the record has not changed since the last reserve, and if the
-    /// answer comes from the server instance that the record names.
+    /// Returns true if an answer shows that the record has not changed since the last reservation, and the
+    /// answer comes from the server instance named in the record.
     pub(crate) fn may_give_back(&self, received: &Received, kept_all: KeptAll<'_>) -> bool {
         let newest = self.newest.as_ref().map(|newest| newest.version);
         let is_newest = received.record.as_ref().is_some_and(|record| Some(record.version) == newest);
         is_newest && self.known.text.is_under(&received.incarnation, kept_all)
     }
 
-    /// Returns the request that gives back the last `unused` numbers at this place. The request takes effect
-    /// only if no process has reserved numbers since. Send it once the process has stopped taking numbers,
-    /// and only if [`may_give_back`](Self::may_give_back) returns true. If the reply is lost, send the
-    /// request again, unchanged.
+    /// Returns the request that gives back the last `unused` of this place's numbers. The request takes
+    /// effect only if no process has reserved numbers since then. Send it once the process has stopped taking
+    /// numbers, and only if [`may_give_back`](Self::may_give_back) returns true. If the reply is lost, send
+    /// the request again, unchanged.
     pub(crate) fn give_back(&self, unused: u64, random: Random<'_>) -> Option<Request> {
         let newest = self.newest.as_ref()?;
         if unused == 0 || self.loss.is_some() || newest.raw != self.known.raw {
@@ -247,7 +247,7 @@ impl Source {
         Some(write(&self.group, Some(newest.version), number, &self.known.text, random))
     }
 
-    /// Determines from an answer whether the last reserve took effect.
+    /// Determines from an answer whether the last reservation took effect.
     fn take_sent(&mut self, received: &Received, kept_all: KeptAll<'_>) -> Landed {
         let Some(sent) = self.sent.take() else { return Landed::Not };
         let landed = received.record.as_ref().filter(|record| record.version == sent.version);
@@ -259,7 +259,7 @@ impl Source {
         };
         self.is_after_unknown = false;
         if record.text != self.known.raw {
-            // This process turned the record over itself, so it has not missed a turn-over.
+            // This process rolled the record over itself, so it has not missed a rollover.
             let Ok(text) = Text::read(&record.text) else { return Landed::Not };
             self.known.text = text;
             self.known.raw.clone_from(&record.text);
@@ -348,7 +348,7 @@ impl Source {
         });
     }
 
-    /// Returns the count of numbers to request above `number`.
+    /// Returns how many numbers to request above `number`.
     fn count_above(&self, number: u64, count: u64, least: u64) -> Result<u64, Refusal> {
         let count = if self.is_after_unknown { count.min(AFTER_UNKNOWN) } else { count };
         let left = limit(self.place).saturating_sub(number) / self.place.count.max(1);
@@ -356,7 +356,8 @@ impl Source {
         if left < least { Err(Refusal::End) } else { Ok(count.max(least).min(left)) }
     }
 
-    /// Ends a check that found no loss. If the record's `skip` or incarnation must change, writes the record.
+    /// Finishes a check that found no loss. If the record's `skip` or incarnation must change, writes the
+    /// record.
     fn looked(&mut self, received: &Received, random: Random<'_>) -> Result<Next, Refusal> {
         let Known { version, number, ref text, .. } = self.known;
         let skip = self.looks.saw(number, text, received.elapsed_ms);
@@ -390,7 +391,7 @@ type RenameAll<'a> = &'a dyn Fn(&mut Request, &mut dyn FnMut(&mut u64));
 
 #[cfg(test)]
 impl Source {
-    /// For the model. See its method with the same name.
+    /// Used by the model; see the model's method of the same name.
     pub(super) fn forget_what_is_not_read(
         &mut self,
         gives_back: bool,

@@ -1,6 +1,6 @@
-//! Searches every history of two processes that open a counter on several stores. The processes crash at any
-//! point, and leave requests behind that take effect late. No two stores may return the same number, and no
-//! store may start again from its first number.
+//! Searches every history of two processes that open a counter on several stores. The processes may crash at
+//! any point, leaving behind requests that take effect late. No two stores may return the same number, and no
+//! store may start over from its first number.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,7 +9,7 @@ use super::*;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct World {
     stores: Vec<Option<Record>>,
-    /// The number of times that each store lost everything.
+    /// The number of times each store has lost everything.
     losses: Vec<u8>,
     openers: [Opener; 2],
     late: Vec<(usize, Request)>,
@@ -38,9 +38,9 @@ enum Doing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     Exchange(usize),
-    /// The opener's request takes effect, and the opener starts again.
+    /// The opener's request takes effect, and the opener starts over.
     LoseReply(usize),
-    /// The opener's request takes effect later or never, and the opener starts again.
+    /// The opener crashes and starts over. Its request may take effect later or not at all.
     Crash(usize),
     Late(usize),
     /// A store loses everything.
@@ -142,7 +142,7 @@ impl Model {
                     return Err("two stores give one number");
                 }
             }
-            // The store lost its record, and now starts again from its first number.
+            // The store lost its record, and is now starting over from its first number.
             if world.gave.insert(store, gives).is_some() && text.incarnation != "0" {
                 return Err("a store begins a second time");
             }
@@ -260,7 +260,8 @@ fn finds_a_fault(lists: [&'static [usize]; 2], limits: [u8; 2], without: Rule) {
 }
 
 const SAME: [&[usize]; 2] = [&[0, 1], &[0, 1]];
-/// When two processes opened these lists at the same instant on empty stores, numbers once repeated.
+/// Two processes once issued duplicate numbers because they opened these lists at the same instant on empty
+/// stores.
 const LONGER: [&[usize]; 2] = [&[0, 1], &[0, 1, 2]];
 const TURNED: [&[usize]; 2] = [&[0, 1], &[1, 0]];
 const ONE_OF_TWO: [&[usize]; 2] = [&[0, 1], &[1]];

@@ -2,13 +2,13 @@
 //!
 //! The first store decides the counter's ID. A process creates a record there, and then in the other stores,
 //! in order and with the same ID. At first, all of these records are incomplete. Once all of them exist, the
-//! process marks each as complete. So if two processes open the counter with different lists of stores, they
-//! meet at one of the stores before either has numbers. Numbers can be reserved only from complete records,
-//! and a complete record shows that all records once existed. If another record is missing, its store has
-//! lost it. A record is also lost if it is missing and a record at a later place exists, since processes
-//! create and mark records in order. The lost record may have been marked, and numbers reserved from it. A
-//! mark lists the versions of all records that existed at the time, so that a record that a slow process
-//! creates after a loss is not marked.
+//! process marks each as complete. So if two processes open the counter with different lists of stores, one
+//! of the stores reveals the conflict before either process has numbers. Numbers can be reserved only from
+//! complete records, and a complete record shows that all records once existed. If another record is missing,
+//! its store has lost it. A record is also lost if it is missing and a record at a later place exists, since
+//! processes create and mark records in order. The lost record may have been marked, and numbers reserved
+//! from it. A mark lists the versions of all records that existed at the time, so that a record that a slow
+//! process creates after a loss is not marked.
 
 #[cfg(test)]
 use super::Rule;
@@ -22,7 +22,7 @@ use super::{
 pub(crate) enum Purpose {
     /// Creates the counter if it does not exist, with `start` as its first number.
     Open { start: u64 },
-    /// Moves the counter above `number`. If a store lost writes, creates lost records again and lets numbers
+    /// Moves the counter above `number`. If a store lost writes, recreates lost records and lets the counter
     /// continue.
     Raise { number: u64 },
     /// Removes the counter. This succeeds only if all stores answer, since a store that is down keeps its
@@ -47,17 +47,17 @@ pub(crate) enum Standing {
     Lost,
     /// The store could not be reached. The other stores are still used.
     Down,
-    /// The store does not have the counter, or not yet.
+    /// The store does not have the counter, or does not have it yet.
     None,
 }
 
-/// An attempt on all of a counter's stores. If the attempt fails, start another, which continues where this
-/// one stopped.
+/// One attempt at a procedure, on all of a counter's stores. If the attempt fails, start another, which
+/// continues where this one stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Procedure {
     purpose: Purpose,
-    /// Whether an earlier attempt wrote something and got no confirmation. If so, this attempt also writes
-    /// records that already have the wanted contents.
+    /// Whether an earlier attempt wrote something and received no confirmation. If so, this attempt writes
+    /// even those records that already have the desired contents.
     is_again: bool,
     has_written: bool,
     /// The new counter's ID, if this procedure creates the counter.
@@ -98,8 +98,8 @@ enum Has<'a> {
 }
 
 impl Procedure {
-    /// Creates a procedure. `groups` has the counter's group in each store. `is_again` means that an earlier
-    /// attempt [wrote](Self::has_written) something and failed.
+    /// Creates a procedure. `groups` lists the counter's group in each store. `is_again` means that an
+    /// earlier attempt [wrote](Self::has_written) something and failed.
     pub(crate) fn new(purpose: Purpose, is_again: bool, groups: Vec<Group>, random: Random<'_>) -> Self {
         let one = |group| One { group, seen: Seen::NotAsked, is_done: false };
         Self {
@@ -246,7 +246,7 @@ impl Procedure {
                 text.remove(&before.id);
             }
         }
-        // The store's first number must be the lowest at its place that is not below the start.
+        // The store's first number must be the lowest of its place's numbers that is not below the start.
         let lowest = if place.index == 0 { place.count } else { place.index };
         let number = rounded_up(start.saturating_sub(lowest), place).unwrap_or(limit(place));
         self.writes(at, tombstone.map(|(record, _)| record.version), number, &text, random)
@@ -257,7 +257,7 @@ impl Procedure {
         self.writes(at, Some(record.version), record.number, &text, random)
     }
 
-    /// Returns the value for [`Text::stood`], from the records as they were read.
+    /// Computes the value of [`Text::stood`] from the records as they were read.
     fn versions(&self) -> Vec<String> {
         let version =
             |(_, has): (usize, Has<'_>)| has.incomplete().map(|(record, _)| record.version.to_string());
@@ -370,7 +370,7 @@ impl Procedure {
         Ok(self.writes(at, Some(record.version), record.number, &text, random))
     }
 
-    /// Ends a removal, once the counter is gone from all stores that answered.
+    /// Finishes a removal once none of the stores that answered has the counter.
     fn removed(&self) -> Result<Step, Refusal> {
         for (at, (one, (_, has))) in self.stores.iter().zip(self.all()).enumerate() {
             if let (false, true, Some((record, _))) = (one.is_done, self.is_again, has.tombstone()) {
@@ -380,7 +380,7 @@ impl Procedure {
         if !self.stores.iter().any(|one| one.is_done) {
             return Err(Refusal::NotThere);
         }
-        // If another process can reach a store that this process cannot, it would continue there.
+        // Another process might reach a store that this process cannot, and would continue there.
         self.check_reachable()?;
         Ok(Step::Done)
     }
@@ -430,7 +430,7 @@ impl Procedure {
         }
     }
 
-    /// Returns the position, among all answers, of the answer that showed a store's contents.
+    /// Returns when a store's contents were read, as the number of answers received by then.
     fn shown(&self, at: usize) -> u32 {
         match self.stores.get(at).map(|one| &one.seen) {
             Some(Seen::There { answer, .. }) => *answer,

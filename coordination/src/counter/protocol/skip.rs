@@ -1,11 +1,11 @@
-//! Measures how fast a counter advances, from one process's checks.
+//! Measures how fast a counter advances, based on one process's checks.
 
 use super::Text;
 
 const MINUTE_MS: u64 = 60_000;
 
-/// The checks in the last minute. The list starts over if the number is moved other than by reserving and
-/// giving back.
+/// The checks from the last minute. The list starts over if the number changes in any way other than by
+/// reserving numbers or giving them back.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Looks {
     incarnation: String,
@@ -15,7 +15,7 @@ pub(super) struct Looks {
 }
 
 impl Looks {
-    /// Adds a check. Returns the record's new `skip`, if that is larger than the present `skip`.
+    /// Adds a check. Returns the record's new `skip`, if that is larger than the current `skip`.
     pub(super) fn saw(&mut self, number: u64, text: &Text, elapsed_ms: u64) -> Option<u64> {
         if (&self.incarnation, self.raised) != (&text.incarnation, text.raised) {
             self.of.clear();
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(looks.saw(10, &text(), 0), None);
         assert_eq!(looks.saw(1_000, &Text { raised: 1, ..text() }, 3_000), None);
         assert_eq!(looks.saw(1_001, &Text { raised: 1, incarnation: "b".into(), ..text() }, 6_000), None);
-        // Numbers that were given back do not count either.
+        // Numbers that have been given back do not count either.
         assert_eq!(looks.saw(900, &Text { raised: 1, incarnation: "b".into(), ..text() }, 9_000), None);
     }
 

@@ -1,10 +1,10 @@
-//! Tests histories on one store and on several, one request after the other.
+//! Tests histories on one store and on several, one request at a time.
 
 use super::*;
 use crate::counter::segments::Run;
 use crate::records::{Kind, MemoryStore};
 
-/// A store that loses writes when a test says so.
+/// A store that loses writes when a test tells it to.
 #[derive(Debug, Clone)]
 struct Fake {
     record: Option<Record>,
@@ -106,7 +106,7 @@ fn all(stores: &mut [&mut Fake], purpose: Purpose) -> Result<Vec<Option<Source>>
     Ok((0..stores.len()).map(source).collect())
 }
 
-/// Repeats a failed attempt, and returns the number of its writes.
+/// Retries a failed attempt and returns the number of writes made.
 fn all_again(stores: &mut [&mut Fake], purpose: Purpose) -> Result<usize, Refusal> {
     let mut random = || 1 << 40;
     let mut procedure = Procedure::new(purpose, true, vec![group(); stores.len()], &mut random);
@@ -212,8 +212,8 @@ fn a_record_that_is_lost_while_others_are_incomplete() {
     assert_eq!(second.reserve(sources[1].as_mut().unwrap(), 1), Ok((101, 101)));
 }
 
-/// A process crashed before it marked the first record. With another list of stores, a raise would create
-/// another counter.
+/// A process crashed before it marked the first record. With a different list of stores, a raise would create
+/// a different counter.
 #[test]
 fn an_incomplete_record_is_raised_and_removed_at_its_place() {
     let place = Place { index: 0, count: 2 };
@@ -291,10 +291,10 @@ fn a_lost_reply_skips_nothing() {
     lost(&mut store, &mut source);
     assert_eq!(store.reserve(&mut source, 1_000), Ok((1, 1_000)));
     lost(&mut store, &mut source);
-    // A check finds the numbers, too.
+    // A check also recovers the numbers.
     assert_eq!(store.go(&mut source, LOOK).unwrap().map(|run| (run.first, run.last())), Some((1_001, 2_000)));
-    // If another process's reserve hides the outcome, no numbers are recovered, and the next reserve is
-    // small.
+    // If another process's reservation hides the outcome, no numbers are recovered, and the next reservation
+    // is small.
     lost(&mut store, &mut source);
     let mut another = store.open();
     assert_eq!(store.reserve(&mut another, 1), Ok((3_001, 3_001)));
@@ -305,7 +305,7 @@ fn a_lost_reply_skips_nothing() {
     assert_eq!(store.reserve(&mut source, 1_000), Ok((5_102, 5_201)));
 }
 
-/// The store lost one write. A had fetched 201 to 300, and B got the same numbers.
+/// The store lost one write. A had fetched 201 to 300, and B was given the same numbers.
 #[test]
 fn one_lost_write_repeats_nothing() {
     let mut store = Fake::new();
@@ -348,8 +348,8 @@ fn one_that_comes_late_drops_what_it_has() {
     assert!(!a.has_dropped() && !b.has_dropped());
 }
 
-/// Only a lower number shows the loss, and only a process that had a higher number can notice. This process
-/// marks the record, so that the others notice too.
+/// Only a lower number shows the loss, and only a process that had a higher number can notice it. This
+/// process marks the record, so that the others notice it too.
 #[test]
 fn a_loss_without_a_trace() {
     for without in [None, Some(Rule::MarksALossWithoutATrace)] {
@@ -386,7 +386,7 @@ fn a_record_that_is_gone_is_made_again_above() {
     assert_eq!((store.number(), store.text().incarnation.as_str()), (100, ""));
     store.elapsed_ms = 9_000;
     assert_eq!(store.reserve(&mut a, 100), Ok((101, 200)));
-    // In the meantime, a new counter was created.
+    // A new counter has since been created.
     store.record = None;
     let mut b = store.open();
     assert_eq!(store.reserve(&mut b, 50), Ok((1, 50)));
@@ -458,7 +458,7 @@ fn what_is_removed_ends_those_that_use_it() {
     // If a reply was lost or too few replicas confirmed the write, the record is written again.
     let again = all_again(&mut [&mut first, &mut second], Purpose::Remove);
     assert_eq!(again.unwrap(), 2);
-    // Even after a new counter with another place was created, the process learns of the removal.
+    // Even after a new counter with a different place has been created, the process learns of the removal.
     let mut again = first.open();
     assert_eq!(first.reserve(&mut again, 1), Ok((1, 1)));
     assert_eq!(first.go(&mut a, LOOK), Err(Refusal::Removed));
@@ -475,7 +475,7 @@ fn what_is_removed_ends_those_that_use_it() {
     all(&mut [&mut second, &mut third], Purpose::Remove).unwrap();
 }
 
-/// If a store is down for this process, other processes may still reach it and would continue there.
+/// If this process cannot reach a store, other processes may still reach it and would continue there.
 #[test]
 fn it_is_not_removed_while_a_store_is_down() {
     let (mut first, mut second) = (Fake::new(), Fake::new());
@@ -490,7 +490,7 @@ fn it_is_not_removed_while_a_store_is_down() {
     assert_eq!(all(&mut [&mut first, &mut second], Purpose::Remove).err(), Some(Refusal::NotThere));
 }
 
-/// Even if a record is high enough, the replicas may not have it.
+/// Even if a record's number is high enough, the replicas may not have the record.
 #[test]
 fn a_raise_that_was_not_confirmed_is_written_again() {
     let mut store = Fake::new();
@@ -504,8 +504,8 @@ fn a_raise_that_was_not_confirmed_is_written_again() {
     assert_eq!(store.record, before);
 }
 
-/// Two servers take turns. If a process got numbers from the second, it must notice a loss when the first is
-/// back.
+/// Two servers take turns. A process that received numbers from the second must notice a loss once the first
+/// is back in service.
 #[test]
 fn a_store_that_comes_back_to_what_it_was() {
     for sees_the_turn_over in [false, true] {
@@ -548,7 +548,7 @@ fn the_end_of_the_numbers() {
     assert_eq!(store.number(), last);
 }
 
-/// The second store would have 2^63-1, but its record would need a higher number.
+/// 2^63-1 would belong to the second store, but that store's record would need a higher number.
 #[test]
 fn the_end_of_the_numbers_of_two_stores() {
     let last = Record::LAST_NUMBER;
@@ -589,7 +589,7 @@ fn a_text_that_is_not_known_is_refused() {
         assert!(matches!(Text::read(&text), Err(Refusal::Unreadable { .. })), "{text}");
     }
     assert!(Text::read("").is_err());
-    // A record has eight turn-overs. A process cannot know about earlier ones.
+    // A record lists only eight rollovers. A process cannot learn about earlier ones.
     let mut late = good.clone();
     (0..8).for_each(|at| late.turn_over("b", 100 + at));
     assert!(!late.repeats(&late.clone(), 500) && late.repeats(&good, 100));

@@ -1,4 +1,4 @@
-//! The parts of a counter's record besides its number.
+//! The parts of a counter's record other than its number.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,9 +6,9 @@ use serde_json::Value;
 use super::Refusal;
 use crate::store::Place;
 
-/// The format of the text.
+/// The version of the text's format.
 const FORMAT: u32 = 1;
-/// The largest number of turn-overs, and of removed counters, in a text.
+/// The maximum number of rollovers, and of removed counters, that a record lists.
 const MAX_NAMED: usize = 8;
 
 /// The text of a counter's record: everything except the number. Only a `write` changes the text, since an
@@ -16,7 +16,7 @@ const MAX_NAMED: usize = 8;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Text {
     pub(super) format: u32,
-    /// A random ID. Each new counter gets another one, even under the same name.
+    /// A random ID. Each new counter is given a different one, even under the same name.
     pub(crate) id: String,
     pub(super) index: u64,
     pub(super) count: u64,
@@ -24,29 +24,31 @@ pub(crate) struct Text {
     /// store.
     pub(crate) complete: bool,
     /// The versions that the records in all stores had when the first record was marked as complete. A record
-    /// with another version must not be marked, since it was created after a loss.
+    /// with any other version must not be marked, since it was created after a loss.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) stood: Vec<String>,
     /// Numbers may be reserved while the store has this incarnation. A store's incarnation is never empty, so
-    /// an empty value here stops all reserves.
+    /// an empty value here stops all reservations.
     pub(crate) incarnation: String,
-    /// The count of numbers to skip after a loss.
+    /// How many numbers to skip after the store has lost writes.
     #[serde(with = "decimal")]
     pub(crate) skip: u64,
-    /// The number of times that the record's number was moved, other than by reserving and giving back.
+    /// How many times the record's number has changed in any way other than by reserving numbers or giving
+    /// them back.
     pub(crate) raised: u64,
-    /// The last turn-overs, oldest first.
+    /// The most recent rollovers, oldest first.
     pub(crate) turn_overs: Vec<TurnOver>,
-    /// The IDs of the last removed counters with this name. If they include the record's own ID, the record
-    /// is a tombstone.
+    /// The IDs of the most recently removed counters with this name. If they include the record's own ID, the
+    /// record is a tombstone.
     pub(crate) removed: Vec<String>,
 }
 
-/// A change to a new incarnation, under which numbers continue after a loss.
+/// A rollover: a change to a new incarnation, under which the counter continues after the store has lost
+/// writes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct TurnOver {
     pub(crate) incarnation: String,
-    /// Numbers continue from `first`. If a process had `first` or a higher number before this turn-over,
+    /// The counter continues from `first`. If a process had `first` or a higher number before this rollover,
     /// numbers may repeat.
     #[serde(with = "decimal")]
     pub(crate) first: u64,
@@ -143,9 +145,8 @@ impl Text {
         keep_last(&mut self.turn_overs);
     }
 
-    /// For a process that has numbers up to `highest` and last saw the text `known`, returns true if other
-    /// processes may have been given the same numbers. This depends on the first turn-over that the process
-    /// missed.
+    /// Returns true if other processes may have been given the numbers of a process that has numbers up to
+    /// `highest` and last saw the text `known`. This depends on the first rollover that the process missed.
     pub(crate) fn repeats(&self, known: &Self, highest: u64) -> bool {
         if self.id != known.id {
             return true;
@@ -153,7 +154,7 @@ impl Text {
         let missed = self.turn_overs.iter().position(|it| !known.turn_overs.contains(it));
         match missed.and_then(|at| Some((at, self.turn_overs.get(at)?))) {
             None => false,
-            // The process may have missed earlier turn-overs, which the record no longer has.
+            // The process may have missed earlier rollovers, which the record no longer lists.
             Some((0, _)) if self.turn_overs.len() == MAX_NAMED => true,
             Some((_, turn_over)) => turn_over.first <= highest,
         }

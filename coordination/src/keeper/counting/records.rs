@@ -24,7 +24,7 @@ pub(super) struct Records {
     /// All of the counter's stores.
     stores: Rc<[stores::Connected]>,
     at: usize,
-    /// The protocol's state. It exists once the record may be used to reserve numbers.
+    /// The protocol's state, once the record may be used to reserve numbers.
     source: Option<protocol::Source>,
     /// The last run of numbers that the store returned.
     newest: Option<Run>,
@@ -73,7 +73,7 @@ impl Records {
         self.next_look = Instant::now() + Duration::from_millis(ms);
     }
 
-    /// Checks whether the store lost writes.
+    /// Checks whether the store has lost writes.
     pub(super) async fn look(&mut self) -> Result<Option<Run>, Refusal> {
         self.look_in(LOOK_AGAIN_MS);
         let (all, stores) = (Arc::clone(&self.shared), Rc::clone(&self.stores));
@@ -101,7 +101,7 @@ impl Records {
         Ok(run)
     }
 
-    /// Returns true if the store lost writes and cannot return new numbers yet.
+    /// Returns true if the store has lost writes and cannot return new numbers yet.
     pub(super) fn has_lost(&self) -> bool {
         self.source.as_ref().is_some_and(protocol::Source::has_lost)
     }
@@ -126,7 +126,7 @@ impl Records {
     }
 
     /// Reserves `count` numbers for this process. If fewer are left before the counter's end, reserves the
-    /// rest, provided that it has at least `least` numbers.
+    /// rest, provided that at least `least` numbers remain.
     pub(super) async fn reserve(&mut self, count: u64, least: u64) -> Result<Run, Refusal> {
         self.open().await?;
         let run = self.go(Want::Reserve { count, least }).await?;
@@ -155,7 +155,7 @@ impl Records {
         self.went(result, has_dropped)
     }
 
-    /// Handles an attempt's result.
+    /// Handles the result of an attempt.
     fn went(
         &mut self,
         result: Result<Option<Run>, Refusal>,
@@ -211,7 +211,7 @@ impl Records {
         }
     }
 
-    /// Gives back the unused numbers, unless a process has reserved numbers since.
+    /// Gives back the unused numbers, unless a process has reserved numbers since then.
     pub(super) async fn give_back(&self, rest: &Rest) {
         let (Some(source), Some(shared), Some(store)) =
             (&self.source, self.shared.sources.get(self.at), self.stores.get(self.at))
@@ -304,10 +304,10 @@ pub(super) fn drop_all(shared: &Shared, source: &Source) {
     shared.counts.skipped.fetch_add(left, core::sync::atomic::Ordering::Relaxed);
 }
 
-/// Returns the count of numbers to give back: the rest of the last segment, and the rest of the segment
-/// before if the two are consecutive.
+/// Returns how many numbers to give back: the rest of the last segment, and the rest of the segment before it
+/// if the two are consecutive.
 fn unused(rest: &Rest, reserved: &Run) -> Option<u64> {
-    // The last reserve may have been for a block, which is not in the segments.
+    // The last reservation may have been for a block, which is not in the segments.
     if rest.newest.count == 0 || rest.newest.last() != reserved.last() {
         return None;
     }

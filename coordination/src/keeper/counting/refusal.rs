@@ -1,4 +1,4 @@
-//! The reasons why a store returns no numbers, as errors for the waiting calls.
+//! Converts the reasons a store returned no numbers to errors for the waiting calls.
 
 use polyflake::{Error, ErrorCode};
 
@@ -8,10 +8,10 @@ use crate::counter::shared::Source;
 use crate::store::{LAST_NUMBER, Place, StoreError};
 use crate::watched::Trouble;
 
-/// The advice in error messages after a loss.
+/// The advice that error messages give after a store has lost writes.
 const RAISE: &str = "raise the counter above all numbers that are in use";
 
-/// The reason why a store returned no numbers.
+/// The reason a store returned no numbers.
 #[derive(Debug, Clone)]
 pub(super) enum Refusal {
     Store(StoreError),
@@ -39,7 +39,8 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    /// Returns the error for the calls that wait for `source`, which is one of the counter's `sources`.
+    /// Returns the error for the calls that are waiting for `source`, which is one of the counter's
+    /// `sources`.
     pub(super) fn trouble(&self, source: &Source, sources: &[Source]) -> Trouble {
         let why = self.why(source, sources);
         let error = Error::from_outside(self.code(), &format!("counter {:?}: {why}", source.counter.name));
@@ -51,7 +52,7 @@ impl Refusal {
         matches!(self, Self::End | Self::Protocol(protocol::Refusal::End))
     }
 
-    /// A process that names the wrong stores has an invalid option.
+    /// Returns the error's code. Naming the wrong stores counts as an invalid option.
     const fn code(&self) -> ErrorCode {
         use protocol::Refusal as Of;
         match self {
@@ -62,7 +63,7 @@ impl Refusal {
         }
     }
 
-    /// Returns true if a later attempt may get numbers although nobody has intervened.
+    /// Returns true if a later attempt may obtain numbers without anyone intervening.
     const fn may_pass(&self) -> bool {
         use protocol::Refusal as Of;
         matches!(

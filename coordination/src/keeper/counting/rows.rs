@@ -7,7 +7,7 @@ use crate::counter::shared::Source;
 use crate::store::Rows as Table;
 use crate::store::{CounterRecord, LAST_NUMBER, Numbers, Place, Reserve, Reserved, Schema};
 
-/// The number of requests in one attempt, if other processes change the row each time.
+/// The maximum number of requests in one attempt, in case other processes keep changing the row.
 const MAX_REQUESTS: u32 = 8;
 
 /// A counter's row.
@@ -37,7 +37,7 @@ impl Rows {
     }
 
     /// Reserves `count` numbers for this process. If fewer are left before the counter's end, reserves the
-    /// rest, provided that it has at least `least` numbers.
+    /// rest, provided that at least `least` numbers remain.
     pub(super) async fn reserve(&mut self, source: &Source, count: u64, least: u64) -> Result<Run, Refusal> {
         let wanted = Reserve { count, place: source.place, seen: self.seen, is_exact: self.is_exact };
         let attempt = async |store: &mut dyn Table| reserve(store, source, wanted, least).await;
@@ -58,8 +58,8 @@ impl Rows {
         self.limited(source, async |store: &mut dyn Table| raise(store, source, number).await).await
     }
 
-    /// Gives the unused numbers of the last segment back. If the table has no versions, sends the request
-    /// only once, since the store could not tell a repeated request from the first.
+    /// Gives back the last segment's unused numbers. If the table has no versions, sends the request only
+    /// once, since the store could not tell a repeated request from the first.
     pub(super) async fn give_back(&self, source: &Source, rest: &Rest) {
         let Some(numbers) = self.newest else { return };
         let Some((expected, new)) = given_back(rest, &numbers) else { return };
@@ -74,7 +74,7 @@ impl Rows {
         };
     }
 
-    /// Makes one attempt at the store, within its time.
+    /// Makes one attempt to use the store, within the time limit for an attempt.
     async fn limited<T>(
         &self,
         source: &Source,
@@ -142,7 +142,7 @@ async fn raise(store: &mut dyn Table, source: &Source, number: u64) -> Result<bo
 }
 
 /// Returns the highest number that a row can reach. In Leaf, a segment's upper end is exclusive and must also
-/// fit into the column.
+/// fit in the column.
 const fn last_of(schema: Schema) -> u64 {
     match schema {
         Schema::Leaf => LAST_NUMBER - 1,
@@ -150,11 +150,11 @@ const fn last_of(schema: Schema) -> u64 {
     }
 }
 
-/// Returns the count of numbers that are left above the row's number.
+/// Returns how many numbers are left above the row's number.
 fn left_above(found: &CounterRecord, last: u64) -> u64 {
     let Place { index, count } = found.place;
     let Some(above) = found.last.checked_add(1).filter(|&above| above <= last) else { return 0 };
-    // `first` is the lowest number from `above` on that equals `index` modulo `count`.
+    // `first` is the lowest number not below `above` that equals `index` modulo `count`.
     let first = above + (index + count - above % count) % count;
     if first > last { 0 } else { (last - first) / count + 1 }
 }
@@ -163,12 +163,12 @@ const fn run_of(numbers: &Numbers) -> Run {
     Run { first: numbers.first, stride: numbers.stride, count: numbers.count }
 }
 
-/// Returns the record's present and new contents, or `None` if there are no numbers to give back. The new
+/// Returns the record's current and new contents, or `None` if there are no numbers to give back. The new
 /// number is the last number that was taken. If the last two segments are consecutive, this number may be in
 /// the earlier segment.
 fn given_back(rest: &Rest, newest: &Numbers) -> Option<(CounterRecord, CounterRecord)> {
     let reserved = run_of(newest);
-    // The last reserve may have been for a block, which is not in the segments.
+    // The last reservation may have been for a block, which is not in the segments.
     if rest.newest.count == 0 || rest.newest.last() != reserved.last() || rest.taken == rest.newest.count {
         return None;
     }

@@ -1,7 +1,7 @@
 //! Searches every history of two processes that own a set in turn. The set has one section, and the store may
 //! lose its last writes. No number is given out twice.
 //!
-//! The model relies on the lease protocol for two rules. An owner stops issuing numbers before another
+//! The model relies on the lease protocol to enforce two rules. An owner stops issuing numbers before another
 //! process acquires the lease. If the store loses an owner's record, the owner rejoins or stops. Numbers
 //! count as used as soon as the bound allows them.
 
@@ -38,7 +38,7 @@ struct Holder {
     request: Option<Request>,
     wanted: u64,
     used: u128,
-    /// Whether the store has lost writes since the owner acquired or rejoined.
+    /// Whether the store has lost writes since the owner acquired the lease or rejoined.
     is_stale: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Tests histories in which owners follow each other.
+//! Tests histories in which one owner follows another.
 
 use super::*;
 
@@ -130,7 +130,7 @@ fn an_owner_that_rejoins_writes_its_bounds_first() {
         owner.without = without;
         owner.rejoined(store.owner());
         if without.is_some() {
-            // The owner issues numbers, although the store does not have the bound.
+            // The owner issues numbers, although the store has not recorded the bound.
             assert_eq!(owner.range(0), range(0, 20));
             assert!(store.records[0].1.text.contains("\"10 0\""));
             continue;

@@ -11,7 +11,7 @@ const FORMAT: u32 = 1;
 /// The text of a record, which holds the bounds for several sections.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Text {
-    /// The number of sections in the set, not only in this record.
+    /// The number of sections in the set, not just in this record.
     pub(super) sections: usize,
     pub(super) hash: String,
     /// The store's incarnation at the time of the write.

@@ -1,6 +1,6 @@
 //! Records in etcd. Each record has a key, `polyflake/NAMESPACE/KIND/GROUP/RECORD`. A change is one
 //! transaction that compares the value that was read, byte for byte. Unlike a revision, a version is never
-//! used again, not even after a restore.
+//! reused, not even after a restore.
 
 use std::collections::BTreeMap;
 
@@ -14,22 +14,22 @@ use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Rec
 use crate::store::StoreError;
 use crate::stores::keyed::{self, Changed, Next, ROUNDS};
 
-/// The number of keys that are listed at a time.
+/// The number of keys listed at a time.
 const PAGE: usize = 500;
 
-/// The maximum number of values that are remembered.
+/// The maximum number of values to remember.
 const MOST_KNOWN: usize = 512;
 
 fn prefix(group: &Group) -> String {
     format!("{PREFIX}{}/{}/{}/", group.namespace, group.kind, keyed::escaped(&group.name))
 }
 
-/// Returns the key that the former version used for this group.
+/// Returns the key that an earlier version of Polyflake used for this group.
 fn former(Group { namespace, kind, name }: &Group) -> Option<String> {
     match kind {
         Kind::Space => Some(format!("{PREFIX}{namespace}/{name}/space")),
         Kind::Counter => Some(format!("{PREFIX}{namespace}/counters/{name}")),
-        // The former version did not escape names, so a name with a slash may be the key of a record.
+        // The earlier version did not escape names, so a name with a slash may be the key of a record.
         Kind::Sequences => (!name.contains('/')).then(|| format!("{PREFIX}{namespace}/sequences/{name}")),
     }
 }
@@ -47,7 +47,7 @@ fn compare(key: &str, value: Option<&String>) -> Value {
 type Pairs = BTreeMap<String, String>;
 
 impl EtcdStore {
-    /// Sends one transaction. Returns true if its comparisons held, and everything that it read.
+    /// Sends one transaction. Returns whether its comparisons held, and everything that it read.
     async fn ask(&mut self, body: &Value) -> Result<(bool, Answer<Pairs>), StoreError> {
         let Reply { header, succeeded, responses, now_ms } = self.txn(body).await?;
         let pairs = responses.into_iter().filter_map(|it| it.response_range).flat_map(|it| it.kvs);
@@ -57,7 +57,7 @@ impl EtcdStore {
     }
 
     /// Remembers these values, so that the next change can skip the read. Skips unreadable values, which may
-    /// have been repaired by the next change.
+    /// have been repaired by the time of the next change.
     fn remember(&mut self, pairs: &Pairs) {
         if self.known.len() >= MOST_KNOWN {
             self.known.clear();
@@ -71,8 +71,8 @@ impl EtcdStore {
         pairs.get(key).map(|it| keyed::read(key, it).map_err(|why| self.refused(&why))).transpose()
     }
 
-    /// Computes a record's new contents with `next`, and writes them if nobody changes the record or its
-    /// guard meanwhile.
+    /// Computes a record's new contents with `next`, and writes them unless the record or its guard changes
+    /// first.
     async fn alter(
         &mut self,
         group: &Group,
@@ -84,8 +84,8 @@ impl EtcdStore {
         let (key, guard_key) = (format!("{prefix}{name}"), guard.map(|it| format!("{prefix}{it}")));
         let keys: Vec<_> = [&key].into_iter().chain(&guard_key).collect();
         let reads: Vec<_> = keys.iter().map(|key| range(key, None, &json!({}))).collect();
-        // A remembered value may be old. It is good enough for a change that compares it, but for nothing
-        // else.
+        // A remembered value may be out of date. It is good enough for a change that compares it, but for
+        // nothing else.
         let known = keys.iter().map(|&key| Some((key.clone(), self.known.remove(key)?)));
         let known = known.collect::<Option<_>>();
         let mut there = known.map(|value| (false, Answer { now_ms: 0, incarnation: String::new(), value }));
@@ -187,7 +187,7 @@ impl Store for EtcdStore {
             for key in keys.keys() {
                 let group = key.strip_prefix(&prefix).and_then(|it| it.split_once('/'));
                 from = match group {
-                    // Skip the other keys of the group.
+                    // Skip the other keys in the group.
                     Some((group, _)) => format!("{prefix}{group}0"),
                     None => format!("{key}\0"),
                 };

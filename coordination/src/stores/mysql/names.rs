@@ -7,7 +7,7 @@ use super::{ABSENT, MysqlStore, column};
 use crate::store::StoreError;
 
 impl MysqlStore {
-    /// Returns the texts that a statement selects, or an empty list if its table does not exist.
+    /// Returns the strings that a statement selects, or an empty list if its table does not exist.
     pub(super) async fn texts(&mut self, statement: &str) -> Result<Vec<String>, StoreError> {
         self.call(async |open| {
             let rows: Result<Vec<Row>, _> = open.connection.exec(statement, Params::Empty).await;

@@ -1,5 +1,5 @@
 //! Records in MySQL and MariaDB. The columns for names are binary, because stores compare names byte by byte,
-//! and the two databases share no collation for that.
+//! and the two databases share no collation that does so.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -41,7 +41,7 @@ GRANT PROCESS ON *.* TO polyflake@'%';
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ready {
     pub(super) facts: Facts,
-    /// An expression for the server's incarnation.
+    /// An expression that yields the server's incarnation.
     incarnation: &'static str,
     /// The incarnation of the server that answered the last read. A change returns only a number, so each
     /// change has a condition that lets only this server carry it out.
@@ -76,9 +76,9 @@ macro_rules! mariadb {
 /// network address may have the same `server_uid`.
 const MARIADB: &str = mariadb!(since!());
 
-/// Finding `Uptime` takes many times as long as a change, so a change compares the value that the session
-/// found. A session and its variables end with the server's process. If a proxy continues in another session,
-/// that session has another value or none.
+/// Looking up `Uptime` takes many times as long as a change, so a change compares the value that the session
+/// found. A session and its variables do not outlive the server's process. If a proxy switches to another
+/// session, that session has another value or none.
 const FIND: &str = concat!("SET @polyflake_since = ", since!());
 const IN_SESSION: &str = mariadb!("@polyflake_since");
 
@@ -97,7 +97,7 @@ macro_rules! cluster {
 const CLUSTER_OF_MARIADB: &str = cluster!("information_schema");
 const CLUSTER_OF_MYSQL: &str = cluster!("performance_schema");
 
-/// The values of server variables, by their names in lower case.
+/// The values of server variables, keyed by their lower-case names.
 type Settings = BTreeMap<String, String>;
 
 fn get<'a>(settings: &'a Settings, name: &str) -> &'a str {
@@ -167,7 +167,7 @@ fn judge(settings: &Settings, dumps: u64, is_durability_none: bool) -> Result<Re
     };
     let facts = Facts {
         granularity_ms: 1,
-        // A cluster that went down as a whole may restart from a node that lacks the last writes.
+        // A cluster that went down as a whole may restart from a node that lacks the most recent writes.
         can_forget: is_cluster
             || is_durability_none
             || !syncs_log
@@ -186,7 +186,7 @@ fn is_restarted(before: &str, now: &str) -> Option<bool> {
         Some((server.into(), since.parse().ok()?))
     };
     let ((one, before), (other, now)) = (split(before)?, split(now)?);
-    // Both times are whole seconds, so their difference may vary by one.
+    // Both times are whole seconds, so their difference may be off by one.
     (one == other).then_some(before.abs_diff(now) > 1)
 }
 
@@ -195,7 +195,8 @@ impl Ready {
         self.seen_ms = now_ms;
         incarnation.clone_into(&mut self.seen);
         match &self.in_session {
-            // The answer comes from another server than the session's, or the server's clock was set.
+            // The answer comes from a different server than the session's, or the server's clock was
+            // adjusted.
             Some(found) if is_restarted(found, incarnation) != Some(false) => self.in_session = None,
             Some(_) => {}
             None => self.in_session = Some(incarnation.to_owned()),
@@ -232,7 +233,7 @@ pub(super) async fn check_for_rows(connection: &mut Conn, is_durability_none: bo
 pub(super) async fn check(connection: &mut Conn, is_durability_none: bool) -> Result<Ready, Fault> {
     let settings = settings(connection, &[VARIABLES, STATUS]).await?;
     let statement = format!(
-        // Without the privilege PROCESS, no replicas are visible.
+        // Without the PROCESS privilege, no replicas are visible.
         "SELECT (SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'), \
          (SELECT MIN(TABLE_NAME) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
          AND TABLE_NAME IN ('{}')), \
@@ -246,7 +247,7 @@ pub(super) async fn check(connection: &mut Conn, is_durability_none: bool) -> Re
     if let Some(former) = former {
         return Err(StoreError::Refused(records::former_table(&former)).into());
     }
-    // Galera does not copy the rows of other engines, and a crash silently loses them.
+    // Galera does not replicate the rows of other engines, and a crash silently loses them.
     if let Some(other) = other {
         return Err(StoreError::Refused(format!(
             "the engine of {TABLE} is {other}, which loses and does not copy what InnoDB would keep: \
@@ -255,7 +256,7 @@ pub(super) async fn check(connection: &mut Conn, is_durability_none: bool) -> Re
         .into());
     }
     if ready.is_cluster {
-        // From then on, this connection sees every write that the cluster acknowledged to others.
+        // From here on, this connection sees every write that the cluster has acknowledged to other clients.
         connection.query_drop("SET SESSION wsrep_sync_wait = 7").await?;
     }
     if ready.incarnation == MARIADB {
@@ -314,7 +315,8 @@ impl Client for Open {
             reads_first: true,
             share: " LOCK IN SHARE MODE",
             unless_there: "",
-            // The condition never holds, since a time is never 0. It only passes the time to the answer.
+            // The condition never holds, since a time is never 0. Its only purpose is to return the time in
+            // the answer.
             version: [format!("IF(LAST_INSERT_ID({NOW}) = 0, 0, "), ")".into()],
             sum: ["LAST_INSERT_ID(", ")"],
             returns: false,
@@ -345,8 +347,8 @@ impl Client for Open {
         rows.iter().map(row).collect()
     }
 
-    /// Changes a row. The server returns the time or the sum in the field for a new row's ID. If it returns a
-    /// sum, the time is that of the last read.
+    /// Changes a row. The server returns the time or the sum in the field meant for a new row's ID. If it
+    /// returns a sum, the time is that of the last read.
     async fn change(
         &mut self,
         statement: &str,
@@ -364,7 +366,7 @@ impl Client for Open {
             Err(error) => return Err(error.into()),
         }
         let returned = match self.connection.last_insert_id() {
-            // If the change ran a trigger, the answer lacks the number, but the session still has it.
+            // If the change fired a trigger, the answer lacks the number, but the session still has it.
             None => self.connection.query_first("SELECT LAST_INSERT_ID()").await?,
             returned => returned,
         };
@@ -434,7 +436,7 @@ impl Store for MysqlStore {
         self.facts
     }
 
-    /// A restart loses nothing if the store cannot forget.
+    /// A restart matters only if the store can forget acknowledged writes.
     fn has_kept_all(&self, before: &str, now: &str) -> bool {
         before == now || is_restarted(before, now).is_some_and(|is| !(is && self.facts.can_forget))
     }

@@ -8,6 +8,7 @@ use core::future::{Ready, ready as at_once};
 use core::task::{Context, Poll, ready};
 use std::io;
 use std::pin::Pin;
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -17,6 +18,15 @@ use tokio_postgres::config::Host;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_postgres::{CancelToken, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// How long a request may take. A busy server can take several seconds to accept it, and `PgBouncer` 1.18
+/// exits if the client gives up earlier.
+pub(super) const LONGEST: Duration = Duration::from_secs(10);
+
+/// How many requests a store may have under way. Each keeps a connection open, so without a limit they would
+/// pile up behind a pooler whose server hangs. Once the limit is reached, the store closes its connection
+/// without sending another request.
+pub(super) const AT_ONCE: usize = 2;
 
 /// Sends the request, and returns once the server, or a pooler in front of it, has received it. `config` is
 /// for a single host.
@@ -94,18 +104,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<S> {
     }
 }
 
-/// Returns the number of the server process that the client received when it connected. The client reveals
-/// this number only in a request to stop a statement.
+/// Returns the server process's number, which the client received when it connected. The client reveals this
+/// number only in a request to stop a statement.
 pub(super) async fn process_of(token: &CancelToken) -> Option<i32> {
     let mut request = Kept(Vec::new());
     token.cancel_query_raw(&mut request, NoServer).await.ok()?;
-    // The request ends with the process and a secret.
+    // The request ends with the process's number and a secret.
     let (_, [a, b, c, d, ..]) = request.0.split_last_chunk::<8>()?;
     Some(i32::from_be_bytes([*a, *b, *c, *d]))
 }
 
-/// A stream that keeps the bytes that the client writes, and sends them to nobody. If the client requests
-/// TLS, the stream accepts.
+/// A stream that keeps the bytes the client writes, and sends them nowhere. If the client requests TLS, the
+/// stream agrees.
 struct Kept(Vec<u8>);
 
 impl AsyncRead for Kept {

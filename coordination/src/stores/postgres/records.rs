@@ -49,12 +49,11 @@ macro_rules! durable {
     };
 }
 
-/// Makes acknowledged writes durable, so that they are on disk, including the disks of synchronous standbys.
-/// The setting applies only to this transaction, since a pooler lends the connection to other clients
-/// afterwards.
+/// Ensures that acknowledged writes are on disk, including the disks of synchronous standbys. The setting
+/// applies only to this transaction, since a pooler lends the connection to other clients afterwards.
 pub(super) const DURABLE: &str = durable!();
 
-/// Like [`DURABLE`], but also limits the time that this call waits for a lock that nobody releases.
+/// Like [`DURABLE`], but also limits how long this call waits for a lock that nobody releases.
 const SETUP: &str =
     concat!("WITH setup AS MATERIALIZED (SELECT ", durable!(), ", set_config('lock_timeout', '1s', true)) ");
 
@@ -67,7 +66,7 @@ pub(in crate::engine::stores) fn schema(name: &str) -> (String, String) {
 
 const PUBLIC: &str = "public";
 
-/// The facts about the server that the client collected when it connected, and settings of the address.
+/// The facts about the server that the client collected when it connected, and settings from the address.
 #[derive(Debug, Clone)]
 pub(super) struct Ready {
     schema: String,
@@ -148,7 +147,7 @@ impl Client for Open {
             with: SETUP,
             setup: "setup",
             reads_first: false,
-            // A weaker lock would not prevent a change of the version.
+            // A weaker lock would not keep the version from changing.
             share: " FOR SHARE OF g",
             unless_there: " ON CONFLICT DO NOTHING",
             version: Default::default(),
@@ -222,7 +221,7 @@ impl Store for PostgresStore {
         self.ask(async |open| records::read_each(open, groups, name).await).await
     }
 
-    /// Sends each write as its own transaction, and sends all of them before it reads the first answer.
+    /// Sends each write as its own transaction, and sends all of them before reading the first answer.
     async fn write_each(&mut self, writes: &[Write]) -> Result<Vec<Answer<Outcome>>, StoreError> {
         self.ask(async |open| {
             let dialect = open.dialect();
@@ -234,7 +233,7 @@ impl Store for PostgresStore {
             for (write, changed) in writes.iter().zip(open.query_each(sent).await?) {
                 answers.push(match changed.map(|rows| rows.first().map(row)) {
                     Ok(Some(row)) => row?.answer(Outcome::Written)?,
-                    // Writing the record alone shows the reason.
+                    // Writing the record on its own reveals the reason.
                     _ => records::write(open, write).await?,
                 });
             }

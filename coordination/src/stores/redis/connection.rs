@@ -1,7 +1,7 @@
 //! Connects to a single server, to the master that Sentinel reports, or to a cluster.
 //!
-//! A silent host must not use up an attempt. Each host gets a share of the attempt, and the next attempt
-//! starts with the next host.
+//! A host that does not answer must not use up a whole attempt. Each host gets a share of the attempt, and
+//! the next attempt starts with the next host.
 
 use core::time::Duration;
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ pub(super) type Place = (String, u16);
 pub(super) struct Connection {
     pub(super) entrance: Place,
     servers: HashMap<Place, Server>,
-    /// In a cluster, the place of each key.
+    /// In a cluster, the host and port of the server that holds each key.
     homes: HashMap<String, Place>,
     /// The server that answered last.
     answered: Place,
@@ -49,12 +49,12 @@ impl Connection {
         self.homes.get(key).unwrap_or(&self.entrance).clone()
     }
 
-    /// Returns true if the server of a key is known to keep everything that a counter needs.
+    /// Returns true if the server that holds a key is known to keep everything a counter needs.
     pub(super) fn is_checked(&self, key: &str) -> bool {
         self.servers.get(&self.home(key)).is_some_and(|it| it.is_checked)
     }
 
-    /// Marks the server that answered last as one that keeps everything that a counter needs.
+    /// Marks the server that answered last as one that keeps everything a counter needs.
     pub(super) fn set_checked(&mut self) {
         if let Some(server) = self.servers.get_mut(&self.answered) {
             server.is_checked = true;
@@ -71,8 +71,8 @@ impl RedisStore {
         }
     }
 
-    /// Returns the existing connection. If it was idle for longer than the time between renewals, it may have
-    /// died without notice, so it must answer a probe first.
+    /// Returns the existing connection. If it has been idle for longer than the time between renewals, it may
+    /// have died unnoticed, so it must answer a probe first.
     async fn kept(&mut self, key: &str) -> Option<Connection> {
         let mut connection = self.connection.take()?;
         let home = connection.home(key);
@@ -109,7 +109,8 @@ impl RedisStore {
         Err(if is_later { self.unreachable(&text) } else { self.refused(&text) })
     }
 
-    /// Connects to a host of the address. Returns the server there, or the master if the host is a Sentinel.
+    /// Connects to one of the address's hosts. Returns the server there, or the master if the host is a
+    /// Sentinel.
     async fn enter(&self, host: &Place) -> Result<(Place, Server), (bool, String)> {
         let path = self.address.path();
         let (master, database) = match self.address.scheme() {
@@ -173,7 +174,7 @@ impl RedisStore {
             Some(certificates) => Client::build_with_tls(info, certificates.clone())?,
             None => Client::open(info)?,
         };
-        // The share is the limit here. Afterwards, the caller has its own limit.
+        // Connecting is limited by the host's share. After that, the caller sets its own limit.
         let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let answered = async {
             let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
@@ -189,12 +190,12 @@ impl RedisStore {
             .unwrap_or_else(|_| Err(failure(format!("no answer within {} ms{hint}", share.as_millis()))))
     }
 
-    /// Returns the time limit for each host. All hosts together leave part of an attempt for the request.
+    /// Returns the time limit for each host. An equal share of the attempt is left for the request.
     fn share(&self) -> Duration {
         self.address.attempt() / u32::try_from(self.address.hosts().len() + 1).unwrap_or(u32::MAX)
     }
 
-    /// Returns the server at a place. Opens a connection if there is none.
+    /// Returns the server at the given host and port. Opens a connection if there is none.
     pub(super) async fn server_of<'a>(
         &self,
         connection: &'a mut Connection,
@@ -207,7 +208,7 @@ impl RedisStore {
         connection.servers.get_mut(place).ok_or_else(|| failure("it has gone".into()))
     }
 
-    /// Sends a command to the server at a place.
+    /// Sends a command to the server at the given host and port.
     pub(super) async fn send_to(
         &self,
         connection: &mut Connection,
@@ -286,7 +287,7 @@ impl RedisStore {
             server.used_ms = Clocks.elapsed_ms();
             connection.answered = home;
             let values: Result<_, RedisError> = values.into_iter().map(Value::extract_error).collect();
-            // If the server does not know the script, each call is sent by itself.
+            // If the server does not know the script, each call is sent separately.
             if !values.as_ref().is_err_and(|e| e.code() == Some("NOSCRIPT")) {
                 return values;
             }
@@ -311,7 +312,8 @@ impl RedisStore {
         }
     }
 
-    /// Returns the time limit for confirmations by replicas. It ends before the caller gives up the attempt.
+    /// Returns the time limit for confirmations by replicas. It expires before the caller gives up on the
+    /// attempt.
     pub(super) fn wait_ms(&self) -> u64 {
         (self.address.ttl_ms / 12).min(1_000)
     }
@@ -327,7 +329,7 @@ fn failure(text: String) -> RedisError {
     io::Error::other(text).into()
 }
 
-/// Parses `HOST:PORT`, the form in which a cluster's servers name one another. A server leaves out its own
+/// Parses `HOST:PORT`, the form in which a cluster's servers refer to one another. A server omits its own
 /// host.
 pub(super) fn read_place(text: &str, answering: &Place) -> Option<Place> {
     let (host, port) = text.rsplit_once(':')?;

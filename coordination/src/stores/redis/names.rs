@@ -1,5 +1,5 @@
-//! Lists the keys of a namespace. Redis can only list all of its keys. SCAN reads them in pieces, so that
-//! other clients do not have to wait.
+//! Lists the keys in a namespace. Redis can find them only by going through all of its keys. SCAN does so in
+//! batches, so that other clients do not have to wait.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::connection::{Connection, Place, read_place};
 use crate::store::StoreError;
 use crate::url::Scheme;
 
-/// The approximate number of keys in a piece.
+/// The approximate number of keys in a batch.
 const PIECE: u32 = 1000;
 
 impl RedisStore {
@@ -41,7 +41,7 @@ impl RedisStore {
                 scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(PIECE);
                 let value = self.send_to(connection, &place, &scan).await?;
                 let (next, piece): (u64, Vec<Value>) = redis::from_redis_value(value)?;
-                // Other programs' keys may not be text.
+                // Other programs' keys may not be valid text.
                 keys.extend(piece.into_iter().filter_map(|key| String::from_redis_value(key).ok()));
                 cursor = next;
                 if cursor == 0 {

@@ -14,8 +14,9 @@ use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Rec
 use crate::store::StoreError;
 use crate::url::Scheme;
 
-/// The beginning of each script. A plain search takes a fraction of the time of a search by pattern. Scripts
-/// keep numbers as texts, in digits without leading zeros, since Lua's numbers are exact only up to 2^53.
+/// The beginning of each script. A plain search takes a fraction of the time that a pattern search takes.
+/// Scripts keep numbers as strings of digits without leading zeros, since Lua's numbers are exact only up to
+/// 2^53.
 macro_rules! script {
     ($body:literal) => {
         concat!(
@@ -47,8 +48,8 @@ macro_rules! script {
     };
 }
 
-/// Reads the settings for persistence and eviction. They decide whether the group survives a restart of the
-/// server and a shortage of memory.
+/// Reads the settings for persistence and eviction. They determine whether the group survives a server
+/// restart and a shortage of memory.
 const CHECK: &str = script!(
     "
     local policy = string.match(redis.call('INFO', 'memory'), 'maxmemory_policy:([%w-]+)')
@@ -100,7 +101,7 @@ fn key(group: &Group) -> String {
     format!("polyflake:{{{}/{}/{}}}", group.namespace, group.kind, group.name)
 }
 
-/// Returns the group's key in the former version of Polyflake.
+/// Returns the group's key in an earlier version of Polyflake.
 fn former_key(group: &Group) -> String {
     let Group { namespace, kind, name } = group;
     match kind {
@@ -109,7 +110,7 @@ fn former_key(group: &Group) -> String {
     }
 }
 
-/// The maximum number of scripts that are sent before the first answer is read.
+/// The maximum number of scripts sent before the first answer is read.
 const MOST_AT_ONCE: usize = 64;
 
 /// Returns the arguments of [`WRITE`].
@@ -128,7 +129,7 @@ fn texts_of(write: &Write) -> [String; 7] {
     ]
 }
 
-/// A record's version, number and text, as far as they exist.
+/// A record's version, number and text, where present.
 type Fields = [Option<String>; 3];
 
 /// The error for a record that another program wrote or changed.
@@ -164,8 +165,8 @@ fn read_hash(value: Value) -> Result<Named, Unreadable> {
     names.into_iter().map(record).collect()
 }
 
-/// Returns the incarnation. The second replication ID distinguishes a server that took over from other
-/// servers.
+/// Returns the incarnation. It includes whether the server has a second replication ID, as a server that took
+/// over has: this distinguishes such a server from one that has none.
 fn incarnation(run: &str, life: &str, before: &str) -> String {
     let took_over = if before.bytes().all(|it| it == b'0') { "" } else { TOOK_OVER };
     format!("{run}/{life}{took_over}")
@@ -236,7 +237,7 @@ impl RedisStore {
         self.address.scheme() != Scheme::RedisCluster
     }
 
-    /// Refuses a server whose settings could make a counter hand out numbers twice.
+    /// Refuses a server whose settings could make a counter hand out the same number twice.
     fn check(&self, checked: &Reply) -> Result<(), StoreError> {
         let [.., policy, file] = &*checked.texts else {
             return Err(self.refused("its reply is not Redis's"));
@@ -256,7 +257,7 @@ impl RedisStore {
         Ok(())
     }
 
-    /// Refuses a group without records if the former version's key for the group exists.
+    /// Refuses a group without records if the earlier version's key for the group exists.
     async fn refuse_former(
         &self,
         connection: &mut Connection,
@@ -379,7 +380,7 @@ impl Store for RedisStore {
     }
 
     /// When a server's first replica connects, the server changes its replication ID and has no secondary ID.
-    /// A server that was a replica itself and lost its master's writes does the same, some time after it took
+    /// A server that was a replica itself and lost its master's writes does the same, some time after taking
     /// over. The amount of data that a server received as a replica distinguishes the two cases.
     fn has_kept_all(&self, before: &str, now: &str) -> bool {
         let run = |it: &str| it.split_once('/').map(|(run, _)| run.to_owned()).filter(|it| !it.is_empty());

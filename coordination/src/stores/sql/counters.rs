@@ -1,5 +1,5 @@
-//! Counters in the tables of Leaf, tinyid and `CosId`. Those systems' own servers may use the tables at the
-//! same time.
+//! Counters in the Leaf, tinyid and `CosId` tables. Those systems' own servers may use the tables at the same
+//! time.
 //!
 //! Statements have a `?` for each value, in order, and select only whole numbers.
 
@@ -8,7 +8,7 @@ use crate::store::{
     CounterName, CounterRecord, LAST_NUMBER, Numbers, Place, Reserve, Reserved, Schema, StoreError,
 };
 
-/// A value of a statement.
+/// A value in a statement.
 #[derive(Clone, Copy)]
 pub(in crate::engine::stores) enum Value<'a> {
     Text(&'a str),
@@ -20,10 +20,10 @@ pub(in crate::engine::stores) type Columns = Vec<Option<i64>>;
 
 /// The parts of statements that differ between the databases.
 pub(in crate::engine::stores) struct Dialect {
-    /// A condition that holds if this server accepts changes. Without it, a replica would accept changes from
-    /// some accounts, too.
+    /// A condition that holds if this server accepts changes. Without it, a replica would also accept changes
+    /// from some accounts.
     pub(in crate::engine::stores) writable: &'static str,
-    /// The texts around a number that [`Client::number`] returns.
+    /// The SQL before and after a number that [`Client::number`] returns.
     pub(in crate::engine::stores) returned: [&'static str; 2],
     /// The Unix time in whole seconds.
     pub(in crate::engine::stores) seconds: &'static str,
@@ -35,7 +35,7 @@ pub(in crate::engine::stores) trait Client {
 
     const DIALECT: Dialect;
 
-    /// Returns the rows of a statement that changes nothing.
+    /// Returns the rows selected by a statement that changes nothing.
     async fn rows(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Columns>, Self::Fault>;
 
     /// Changes at most one row. Returns true if the row exists.
@@ -104,7 +104,7 @@ pub(in crate::engine::stores) const fn names_of(schema: Schema) -> &'static str 
     }
 }
 
-/// Returns the counters of a namespace, from the names of all rows.
+/// Picks out the counters in a namespace from the names of all rows.
 pub(in crate::engine::stores) fn in_namespace(
     schema: Schema,
     namespace: &str,
@@ -131,8 +131,8 @@ fn filled(row: &Columns, at: usize, table: &str) -> Result<u64, StoreError> {
     whole(value)
 }
 
-/// Returns the lowest number of a place that is not below `from`. A place in another system's table may be
-/// wider than any place of Polyflake.
+/// Returns the lowest number at or above `from` that belongs to a place. A place in another system's table
+/// may have a larger count than any of Polyflake's places.
 fn first(from: u64, place: Place) -> u64 {
     from.saturating_add((place.index + place.count - from % place.count) % place.count)
 }
@@ -144,7 +144,7 @@ struct Others {
     key: &'static str,
     /// The row's name.
     name: String,
-    /// The column with the bound of the numbers that were handed out.
+    /// The column with the bound of the numbers handed out so far.
     bound: &'static str,
     /// The distance from the bound up to the next number to hand out. It is 0 for Leaf, whose segments are
     /// [before, after), and 1 for the others, whose segments are (before, after].
@@ -161,7 +161,7 @@ struct Row {
     bound: u64,
     /// The next number to hand out. This number and all higher numbers are free.
     next: u64,
-    /// The smallest amount to take.
+    /// The minimum distance by which to move the bound.
     step: u64,
     place: Place,
     version: Option<u64>,
@@ -290,8 +290,8 @@ impl Others {
     }
 
     /// Reserves numbers. One statement moves the bound ahead from its current value, so no lock is held
-    /// between two statements, and the call succeeds no matter how fast others are. If the table has a
-    /// version, the row must still have the version that was read, because no answer could return another
+    /// between two statements, and the call succeeds no matter how fast other processes are. If the table has
+    /// a version, the row must still have the version that was read, because no answer could return another
     /// version.
     async fn reserve<C: Client>(&self, client: &mut C, reserve: &Reserve) -> Result<Reserved, C::Fault> {
         for _ in 0..MOST_TRIES {
@@ -323,8 +323,8 @@ impl Others {
                 return Some(Ahead { by, from: [lowest, LAST_NUMBER - by], place, version });
             }
         }
-        // Near the end, move the bound just to the end. The next number may then be one more than a column
-        // can hold.
+        // Near the end, move the bound all the way to the end. The next number may then be one more than a
+        // column can hold.
         let least =
             (reserve.count - 1).checked_mul(place.count)?.checked_add(first(next, place))?.checked_add(1)?;
         let most = LAST_NUMBER + self.below_next;
@@ -440,7 +440,7 @@ mod tests {
                             (0..numbers.count).map(|at| numbers.first + at * numbers.stride).collect();
                         assert_eq!(ours, all, "{place:?} ({before}, {after}]");
                         assert!(numbers.count >= count && after >= before + step);
-                        // The bound moves no further than the step or the count needs.
+                        // The bound moves no further than the step or the count requires.
                         assert!(after == before + step || numbers.count == count);
                         assert!(after <= before + step.max(count * delta));
                         assert_eq!(numbers.version, Some(8));
@@ -462,7 +462,7 @@ mod tests {
             assert_eq!((numbers.count, next), (step.clamp(1, 5), LAST_NUMBER - 4 + numbers.count));
             let (table, row) = tinyid(LAST_NUMBER + 1, step, Place::ONLY);
             assert!(table.plan(&row, &reserve(1)).is_none());
-            // The place is as wide as a column allows.
+            // The place's count is as large as a column allows.
             let wide = Place { index: LAST_NUMBER - 1, count: LAST_NUMBER };
             let (table, row) = tinyid(1, step, wide);
             assert!(table.plan(&row, &reserve(2)).is_none());

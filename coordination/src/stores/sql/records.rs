@@ -9,21 +9,21 @@ use super::{bigint, read_only, whole};
 use crate::records::{Add, Added, Answer, Facts, Group, Kind, Named, Outcome, Record, Write};
 use crate::store::StoreError;
 
-/// The table of the records.
+/// The name of the table that holds the records.
 pub(in crate::engine::stores) const TABLE: &str = "polyflake_records";
 
-/// The tables of the former version of Polyflake.
+/// The tables of an earlier version of Polyflake.
 pub(in crate::engine::stores) const FORMER: [&str; 4] =
     ["polyflake_spaces", "polyflake_nodes", "polyflake_sequences", "polyflake_counters"];
 
-/// The maximum number of attempts for a call if others change the records meanwhile.
+/// The maximum number of times a call is attempted while other processes keep changing the records.
 const MAX_TRIES: u32 = 16;
 
-/// The facts that a store assumes before the server's first answer.
+/// The facts that a store assumes until the server first answers.
 pub(in crate::engine::stores) const WORST: Facts =
     Facts { granularity_ms: 1, can_forget: true, asynchronous_replicas: 0 };
 
-/// Returns the error for a setting with which a server may silently lose writes.
+/// Returns the error for a setting that may make a server silently lose writes.
 pub(in crate::engine::stores) fn refused_setting(name: &str, value: &str, fits: &str) -> StoreError {
     StoreError::Refused(format!(
         "{name} is {value}, so a crash could lose acknowledged writes unnoticed: set it to {fits}, or accept that with \
@@ -31,8 +31,8 @@ pub(in crate::engine::stores) fn refused_setting(name: &str, value: &str, fits: 
     ))
 }
 
-/// Returns the error for a table of the former version. Nobody may acquire a lease while others still use
-/// that table.
+/// Returns the error for a table of an earlier version. Nobody may acquire a lease while other processes
+/// still use that table.
 pub(in crate::engine::stores) fn former_table(name: &str) -> String {
     format!(
         "there is the table {name} of a former version of Polyflake: stop the processes that use it, wait until their leases \
@@ -40,7 +40,7 @@ pub(in crate::engine::stores) fn former_table(name: &str) -> String {
     )
 }
 
-/// The SQL of a particular database.
+/// The SQL dialect of a particular database.
 pub(in crate::engine::stores) struct Dialect {
     /// The name of [`TABLE`] in statements.
     pub(in crate::engine::stores) table: String,
@@ -61,10 +61,10 @@ pub(in crate::engine::stores) struct Dialect {
     /// The clause after a statement that reads the guard `g`. It locks the guard, so that the guard stays
     /// unchanged until the commit.
     pub(in crate::engine::stores) share: &'static str,
-    /// The clause after a new row. With it, an existing row is not an error.
+    /// The clause after an inserted row, which keeps an existing row from causing an error.
     pub(in crate::engine::stores) unless_there: &'static str,
-    /// The texts around a written version and around a sum, for databases that return only a number from a
-    /// change.
+    /// The SQL before and after a written version, and before and after a sum, for databases in which a
+    /// change returns only a number.
     pub(in crate::engine::stores) version: [String; 2],
     pub(in crate::engine::stores) sum: [&'static str; 2],
     /// True if a change returns its row.
@@ -73,7 +73,7 @@ pub(in crate::engine::stores) struct Dialect {
     pub(in crate::engine::stores) schema: String,
 }
 
-/// A row of an answer. If the row has no record, only the first two columns have values.
+/// A row in an answer. If the row has no record, only the first two columns have values.
 #[derive(Debug)]
 pub(in crate::engine::stores) struct Row {
     pub(in crate::engine::stores) now_ms: i64,
@@ -91,12 +91,12 @@ impl Row {
     }
 }
 
-/// The kind of a fault.
+/// The kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine::stores) enum Class {
     /// The table does not exist.
     Absent,
-    /// This role has no privilege for the table.
+    /// This role has no privilege on the table.
     Denied,
     /// The server accepts no changes.
     ReadOnly,
@@ -124,18 +124,18 @@ pub(in crate::engine::stores) trait Client {
     /// Creates the table if it does not exist.
     async fn make(&mut self) -> Result<(), Self::Fault>;
 
-    /// Notes the time and the server of an answer to [`rows`](Self::rows).
+    /// Notes the time and the server reported in an answer to [`rows`](Self::rows).
     fn saw(&mut self, now_ms: i64, incarnation: &str) {
         let _ = (now_ms, incarnation);
     }
 }
 
-/// The values of a statement.
+/// The values for a statement's placeholders.
 #[derive(Default)]
 pub(in crate::engine::stores) struct Values<'a>(pub(in crate::engine::stores) Vec<Value<'a>>);
 
 impl<'a> Values<'a> {
-    /// Adds a text, and returns its placeholder.
+    /// Adds a string, and returns its placeholder.
     fn text(&mut self, text: &'a str) -> String {
         self.0.push(Value::Text(text));
         format!("?{}", self.0.len())
@@ -147,7 +147,7 @@ impl<'a> Values<'a> {
         Ok(format!("?{}", self.0.len()))
     }
 
-    /// Returns a condition for the rows of a group.
+    /// Returns a condition that selects the rows in a group.
     fn group(&mut self, of: &str, group: &'a Group) -> String {
         let (namespace, kind) = (self.text(&group.namespace), self.text(group.kind.name()));
         format!(
@@ -251,7 +251,7 @@ pub(in crate::engine::stores) async fn read<C: Client>(
     ask(client, async |client: &mut C| read_once(client, group, names).await).await
 }
 
-/// See [`Store::read_each`](crate::records::Store::read_each). Groups of one namespace and kind are read
+/// See [`Store::read_each`](crate::records::Store::read_each). Groups of the same namespace and kind are read
 /// together.
 pub(in crate::engine::stores) async fn read_each<C: Client>(
     client: &mut C,
@@ -335,7 +335,7 @@ impl Dialect {
     }
 }
 
-/// Returns the statement of a [`Write`], and its values.
+/// Returns the statement for a [`Write`], and its values.
 pub(in crate::engine::stores) fn statement<'a>(
     dialect: &Dialect,
     write: &'a Write,

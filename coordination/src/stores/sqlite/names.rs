@@ -6,7 +6,7 @@ use super::{Fault, SqliteStore};
 use crate::store::StoreError;
 
 impl SqliteStore {
-    /// Returns the texts that a statement selects, or an empty list if its table does not exist.
+    /// Returns the strings that a statement selects, or an empty list if its table does not exist.
     pub(super) async fn texts(&mut self, statement: &str) -> Result<Vec<String>, StoreError> {
         self.transact(TransactionBehavior::Deferred, async |transaction, _| {
             let mut query = match transaction.prepare(statement) {

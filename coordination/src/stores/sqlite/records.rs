@@ -53,8 +53,8 @@ impl Client for Open<'_> {
     fn dialect(&self) -> Dialect {
         Dialect {
             table: TABLE.into(),
-            // The time is the host's clock. The incarnation is the file's identity, as the transaction found
-            // it.
+            // The time comes from the host's clock. The incarnation is the file's identity, as the
+            // transaction found it.
             now: now_ms().to_string(),
             incarnation: format!("'{}'", self.incarnation),
             writable: "TRUE".into(),
@@ -126,8 +126,7 @@ impl Store for SqliteStore {
             .await
     }
 
-    /// Carries out all writes in one transaction, since one sync for all of them takes no longer than a sync
-    /// for one write.
+    /// Carries out all writes in one transaction, since syncing all of them takes no longer than syncing one.
     async fn write_each(&mut self, writes: &[Write]) -> Result<Vec<Answer<Outcome>>, StoreError> {
         self.ask(TransactionBehavior::Immediate, async |open| {
             let mut answers = Vec::with_capacity(writes.len());
@@ -140,7 +139,7 @@ impl Store for SqliteStore {
     }
 
     async fn add(&mut self, add: &Add) -> Result<Answer<Added>, StoreError> {
-        // The reads before and after the add find tables of the former version.
+        // The reads before and after the add detect an earlier version's tables.
         self.transact(TransactionBehavior::Immediate, async |transaction, incarnation| {
             records::add(&mut Open { transaction, incarnation }, add).await
         })

@@ -1,9 +1,9 @@
-//! A connection to one of the servers, and requests on it.
+//! A connection to one of the servers, and the requests sent over it.
 //!
 //! A session lasts only as long as its connection. The client uses no ephemeral znodes and no watches, so it
-//! sends no pings. If a connection was idle for so long that its session may have ended, the client replaces
-//! the connection. With a TTL of minutes, this happens at each renewal. The client closes the old session if
-//! that takes no time. Otherwise, the session ends by itself.
+//! sends no pings. If a connection has been idle for so long that its session may have expired, the client
+//! replaces the connection. The client closes the old session if it can do so without waiting. Otherwise, the
+//! session expires on its own.
 
 use core::fmt;
 use core::time::Duration;
@@ -24,15 +24,15 @@ const SESSION_MS: i32 = 40_000;
 /// The maximum length of an answer. No answer to these requests is that long.
 const MOST: usize = 16 << 20;
 
-/// The maximum number of requests that are sent before their answers are read.
+/// The maximum number of requests sent before their answers are read.
 const AT_ONCE: usize = 256;
 
-/// The reason why a request did not fit the znode that it found.
+/// The reason a request did not match the znode it found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Conflict {
     /// The znode, or a znode above it, does not exist.
     Absent,
-    /// The znode exists already.
+    /// The znode already exists.
     Exists,
     /// The znode has another version.
     Version,
@@ -42,8 +42,8 @@ pub(super) struct Client {
     address: Address,
     connection: Option<Connection>,
     hosts: Hosts,
-    /// The last transaction that this client has seen, across all of its sessions. A server that is behind it
-    /// refuses the session.
+    /// The last transaction that this client has seen, across all of its sessions. A server that has not seen
+    /// it yet refuses the session.
     zxid: i64,
 }
 
@@ -92,7 +92,7 @@ impl Drop for Connection {
     }
 }
 
-/// Returns the error for an answer that ZooKeeper does not send.
+/// Returns the error for an answer that ZooKeeper would never send.
 fn unlike() -> io::Error {
     io::ErrorKind::InvalidData.into()
 }
@@ -115,7 +115,7 @@ impl Client {
         if self.auth().is_some() { Access::Creator } else { Access::Everyone }
     }
 
-    /// Returns the user and the password in the form for `addauth digest`.
+    /// Returns the user and the password in the form that `addauth digest` expects.
     fn auth(&self) -> Option<String> {
         let user = self.address.user()?;
         Some(format!("{user}:{}", self.address.password().unwrap_or_default()))
@@ -166,7 +166,7 @@ impl Client {
     }
 
     /// Sends requests, each with a code and its body. Returns each answer's code and the bytes after its
-    /// head. Keeps the connection only if the server answered all requests.
+    /// header. Keeps the connection only if the server answered all requests.
     async fn exchange(&mut self, requests: &[(i32, Writer)]) -> Result<Vec<(i32, Vec<u8>)>, StoreError> {
         let is_good = |it: &Connection| it.is_fresh() && !self.hosts.is_idle(it.used);
         let mut connection = match self.connection.take().filter(is_good) {
@@ -217,8 +217,8 @@ impl Client {
         }
     }
 
-    /// Returns the error for a fault in the middle of a session. At that point, a wrong value means that the
-    /// connection is broken.
+    /// Returns the error for a fault in the middle of a session. At that point, an invalid value means that
+    /// the connection is broken.
     fn amid(&self, error: &io::Error) -> StoreError {
         match error.kind() {
             io::ErrorKind::InvalidData => self.unreachable("a reply does not match its request"),
@@ -238,7 +238,7 @@ impl Client {
         }
     }
 
-    /// Returns the error for a code of `KeeperException`.
+    /// Returns the error for a `KeeperException` code.
     fn failure(&self, code: i32, path: &str) -> StoreError {
         match code {
             -4 => self.unreachable("ConnectionLoss"),
@@ -255,7 +255,7 @@ impl Client {
             -118 => self.unreachable("SessionMoved"),
             -119 => self.unreachable("NotReadOnly: the server has no majority and only reads"),
             -125 => self.refused(&format!("QuotaExceeded: {path}")),
-            // The server could not read the request, or accepts no such path.
+            // The server could not read the request, or does not accept such a path.
             -8 | -5 => self.refused(&format!("error {code} for {path}")),
             _ => self.unreachable(&format!("error {code}")),
         }
@@ -283,7 +283,7 @@ impl Connection {
             let answer = self.read().await?;
             let mut rest = Reader(&answer);
             match head(&mut rest) {
-                // The answers come in the order of the requests.
+                // The answers arrive in the order of the requests.
                 Some((of, seen, code)) if of == id => {
                     *zxid = seen.max(*zxid);
                     answers.push((code, rest.0.into()));

@@ -1,7 +1,7 @@
-//! The parts of ZooKeeper's wire format that records need. Numbers are big-endian. Texts, buffers and lists
+//! The parts of ZooKeeper's wire format that records need. Numbers are big-endian. Strings, buffers and lists
 //! begin with their length.
 
-/// A message that is being written.
+/// A message being written.
 #[derive(Debug, Default)]
 pub(super) struct Writer(Vec<u8>);
 
@@ -21,7 +21,7 @@ impl Writer {
         self
     }
 
-    /// Writes a buffer or a text.
+    /// Writes a buffer or a string.
     pub(super) fn bytes(&mut self, it: &[u8]) -> &mut Self {
         self.int(i32::try_from(it.len()).unwrap_or(i32::MAX));
         self.0.extend(it);
@@ -41,7 +41,8 @@ impl Writer {
     }
 }
 
-/// The unread rest of a message. A read returns `None` if the message does not have the expected form.
+/// The part of a message that has not been read yet. A read returns `None` if the message does not have the
+/// expected form.
 #[derive(Debug)]
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
@@ -80,9 +81,9 @@ impl<'a> Reader<'a> {
 /// The fields of a znode's `Stat` that Polyflake needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stat {
-    /// The time of the last change, by the leader's clock.
+    /// The time of the last change, according to the leader's clock.
     pub(super) mtime_ms: u64,
-    /// The number of times that the znode was changed.
+    /// The number of times the znode has been changed.
     pub(super) version: i32,
     /// The number of the znode's children.
     pub(super) children: i32,
@@ -134,11 +135,11 @@ pub(super) enum Answer {
     Names(Vec<String>),
 }
 
-/// The code of a transaction.
+/// The request code for a transaction.
 pub(super) const MULTI: i32 = 14;
-/// The code that ends a session.
+/// The request code that closes a session.
 pub(super) const CLOSE: i32 = -11;
-/// The code of `addauth`.
+/// The request code for `addauth`.
 pub(super) const AUTH: i32 = 100;
 
 impl Op {
@@ -227,7 +228,7 @@ pub(super) fn read_multi(ops: &[Op], from: &mut Reader<'_>) -> Option<Result<Vec
     for op in ops {
         let (kind, _is_done, _error) = (from.int()?, from.bool()?, from.int()?);
         if kind == -1 {
-            // For the other requests, the code is 0 or, after the failed one, -2.
+            // The code is 0 for requests before the failed one, and -2 for requests after it.
             let code = from.int()?;
             failed = failed.or(Some(code).filter(|it| ![0, -2].contains(it)));
         } else if kind == op.code() {

@@ -27,8 +27,8 @@ impl ZookeeperStore {
         format!("{}/{}", self.kind(&group.namespace, group.kind), escaped(&group.name))
     }
 
-    /// Returns the znode that the former version used for this group. For sequences, this is the same znode,
-    /// but with data.
+    /// Returns the znode that an earlier version of Polyflake used for this group. For sequences, this is the
+    /// same znode, but with data.
     fn former(&self, group: &Group) -> String {
         let (namespace, name) =
             (format!("{}/{}", self.top(), escaped(&group.namespace)), escaped(&group.name));
@@ -72,8 +72,8 @@ impl ZookeeperStore {
         Ok(missing.map(|(path, _)| self.create(path, "")).collect())
     }
 
-    /// Computes a record's new contents with `next`, and writes them if nobody changes the record or its
-    /// guard meanwhile.
+    /// Computes a record's new contents with `next`, and writes them unless the record or its guard changes
+    /// first.
     async fn alter(
         &mut self,
         group: &Group,
@@ -87,8 +87,8 @@ impl ZookeeperStore {
             [Some(&path), guard_path.as_ref()].into_iter().flatten().cloned().map(Op::Get).collect();
         let mut is_fresh = false;
         for round in 0..ROUNDS {
-            // The first read may return old data. Old data is good enough for a change that checks it, but
-            // for nothing else.
+            // The first read may return stale data. Stale data is good enough for a change that checks it,
+            // but for nothing else.
             let (now_ms, answers) = if is_fresh {
                 let Fresh { now_ms, answers, .. } = self.read(&reads).await?;
                 (Some(now_ms), answers)

@@ -10,7 +10,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(byte).collect()
 }
 
-/// Returns the written bytes as a frame with nothing else.
+/// Returns the written bytes as a frame that contains nothing else.
 fn written(write: impl FnOnce(&mut Writer)) -> Vec<u8> {
     let mut it = Writer::default();
     write(&mut it);
@@ -83,7 +83,7 @@ fn answers() {
     ] {
         let all = bytes(&hex);
         assert_eq!(op.read(&mut Reader(&all)), Some(answer), "{op:?}");
-        // Reading an incomplete answer fails, and does not panic.
+        // Reading an incomplete answer fails without panicking.
         for end in 0..all.len() {
             assert_eq!(op.read(&mut Reader(&all[..end])), None, "{op:?} {end}");
         }

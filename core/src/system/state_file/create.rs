@@ -1,4 +1,4 @@
-//! Creating a state file, and checking where it may be.
+//! Creating a state file, and checking where it may live.
 
 use core::mem::offset_of;
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ use super::{CREATED, Identity, LIVE, Live, SIZE};
 use crate::cursor::Cursor;
 
 /// Creates a state file, which is complete and on disk before it gets its name. If another process creates
-/// the file in the meantime, that one is kept.
+/// the file first, that file is kept.
 pub(super) fn create(path: &Path, head: &Head, first: u64) -> Result<(), StateFault> {
     let created = |error| StateFault::os(CREATED, &error);
     let made = Unnamed::write(path, head, first)?;
@@ -34,7 +34,7 @@ pub(super) struct Unnamed {
 impl Unnamed {
     pub(super) fn write(of: &Path, head: &Head, first: u64) -> Result<Self, StateFault> {
         let created = |error| StateFault::os(CREATED, &error);
-        // The name is random, because process IDs are not unique among containers that share a folder.
+        // The name is random, because process IDs are not unique across containers that share a folder.
         let random = RandomState::new().hash_one(std::process::id());
         let mut name = OsString::from(of);
         name.push(std::format!(".{random:016x}.new"));
@@ -74,11 +74,11 @@ pub(super) fn sync_folder(of: &Path) -> io::Result<()> {
 }
 
 /// Returns an error on file systems that may not show a mapping's stores to all processes that map the file,
-/// such as network file systems or those of another kernel. On Linux, only the listed ones are known to do
-/// so.
+/// such as network file systems or another kernel's. On Linux, only the listed file systems are known to show
+/// them.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn check_file_system(file: &File) -> Result<(), StateFault> {
-    /// From <linux/magic.h>; those of ZFS and bcachefs are from their sources.
+    /// From <linux/magic.h>, except those of ZFS and bcachefs, which are from their source code.
     const LOCAL: [u64; 13] = [
         0x0000_EF53, // ext2, ext3, ext4
         0x5846_5342, // XFS
@@ -95,7 +95,7 @@ pub(super) fn check_file_system(file: &File) -> Result<(), StateFault> {
         0x2405_1905, // UBIFS
     ];
     let mut found = core::mem::MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: the descriptor is open, and the struct is completely written if 0 is returned.
+    // SAFETY: the descriptor is open, and the struct is fully written if 0 is returned.
     #[allow(unsafe_code)]
     let kind = unsafe {
         if libc::fstatfs(std::os::fd::AsRawFd::as_raw_fd(file), found.as_mut_ptr()) != 0 {

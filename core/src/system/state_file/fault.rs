@@ -1,4 +1,4 @@
-//! Faults of a state file, and what to do about them.
+//! Faults in a state file, and what to do about them.
 
 use std::io;
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::path::Path;
 use crate::error::{Error, error};
 use crate::word::Word;
 
-/// A fault of a state file.
+/// A fault in a state file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StateFault {
-    /// The operating system's error for an action.
+    /// The operating system's error when the action failed.
     Os {
         action: &'static str,
         errno: i32,
