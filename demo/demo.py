@@ -63,7 +63,7 @@ class Order(NamedTuple):
 ROW = f"({', '.join('?' * len(Order._fields))})"
 
 
-# What is printed ---------------------------------------------------------------------------------
+# Printing ----------------------------------------------------------------------------------------
 
 
 class Report:
@@ -101,11 +101,11 @@ class Report:
         return 0
 
 
-# Processes with nodes by lease -------------------------------------------------------------------
+# Processes with leased nodes ---------------------------------------------------------------------
 
 
 class Share(NamedTuple):
-    """What a process got."""
+    """What a process received."""
 
     node: int
     ids: list[int]
@@ -113,7 +113,7 @@ class Share(NamedTuple):
 
 
 def clerk(store: str, pipe: Connection) -> None:
-    """In a separate process: sends a share each time it is asked, until it is told to end."""
+    """Runs in a separate process: sends a share each time it is asked, until it is told to stop."""
     with Snowflake(lease=store) as ids, Counter("invoices", store=store) as invoices:
         while pipe.recv():
             share = Share(
@@ -148,7 +148,7 @@ class Clerk:
 def check_leases(report: Report, folder: Path) -> None:
     report.title(f"{CLERKS} processes, whose nodes come from a file")
     store = f"sqlite://{folder}/leases.sqlite?ttl=3s"
-    # A node that is not free yet is the point here, not worth a warning.
+    # Nodes that are not free yet are the point here, and not worth a warning.
     logging.getLogger("polyflake").setLevel(logging.ERROR)
     clerks = [Clerk(store) for _ in range(CLERKS)]
     shares = [clerk.share() for clerk in clerks]
@@ -200,7 +200,7 @@ def create_shard(path: Path) -> None:
 
 
 def insert(shard: sqlite3.Connection, orders: Sequence[Order]) -> None:
-    """All orders in one statement, during which SQLite does not hold Python's lock."""
+    """Inserts all orders in one statement, which runs in SQLite without holding Python's lock."""
     shard.execute(
         f"INSERT INTO orders VALUES {', '.join([ROW] * len(orders))}",
         list(itertools.chain.from_iterable(orders)),
@@ -213,7 +213,7 @@ class ShardWriter:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.stored = 0
-        # Bounded, so that the tills cannot get far ahead of the disk. None ends the thread.
+        # Bounded, so that the tills cannot get far ahead of the disk. None stops the thread.
         self.batches: Queue[list[Order] | None] = Queue(maxsize=16)
 
     def run(self, stop: Event) -> None:
@@ -226,7 +226,7 @@ class ShardWriter:
                     self.stored += len(batch)
         except BaseException:
             stop.set()
-            # A till that still hands over orders must not wait for this thread forever.
+            # A till that is still handing over orders must not wait for this thread forever.
             while self.batches.get():
                 pass
             raise
@@ -293,7 +293,7 @@ def take_orders(tills: Sequence[Till], paths: Iterable[Path]) -> float:
         try:
             show_progress(sum(till.orders for till in tills), writers, stop)
         finally:
-            # A till that is not done must stop: a thread failed, or the user pressed Ctrl-C.
+            # Any till that is not done must stop: a thread failed, or the user pressed Ctrl-C.
             stop.set()
             issuing.shutdown()
             for writer in writers:
@@ -304,7 +304,7 @@ def take_orders(tills: Sequence[Till], paths: Iterable[Path]) -> float:
 
 
 def show_progress(orders: int, writers: Sequence[ShardWriter], stop: Event) -> None:
-    """Shows the orders stored on a terminal, until all are or a thread fails."""
+    """Shows on a terminal how many orders are stored, until all are or a thread fails."""
     hidden = not sys.stderr.isatty()
     with tqdm(total=orders, unit=" orders", unit_scale=True, disable=hidden) as bar:
         shown = 0
@@ -338,7 +338,7 @@ def check_order_of_issue(
         rising += order.id > last_id
         as_issued += till.issued[order.number] == order.id
         in_turn += next_number[order.till] == order.number
-        # This call must not have returned before the call of a lower ID began.
+        # This call must not have returned before the call for a lower ID began.
         if till.returned_ns[order.number] < last_begin_ns:
             early = order.id
         last_id = order.id
@@ -424,7 +424,7 @@ def show_counts(report: Report, counts: Sequence[int]) -> None:
 
 
 def slow_counts(sequence_start: Literal["spread", "zero"]) -> list[int]:
-    """The IDs per shard if IDs come one per tick, on a clock that ticks at each reading."""
+    """The IDs per shard if each tick has one ID, on a clock that advances at each reading."""
     clock = itertools.count(1_767_225_600_000).__next__
     ids = Snowflake(node=7, sequence_start=sequence_start, clock=clock)
     counts = [0] * SHARDS

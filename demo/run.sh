@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# demo/run.sh [OPTIONS of demo.py]: builds the Python package with SQLite's store alone, and runs the demo on it. Not in
-# .venv, where the tests have the package with every store.
+# demo/run.sh [OPTIONS of demo.py]: builds the Python package with only the SQLite store, and runs the demo with it. It
+# does not use .venv, where the tests install the package with every store.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 made=$PWD/target/demo
@@ -11,7 +11,7 @@ if [ ! tests/requirements.txt -ot "$made/venv/ready" ]; then
   touch "$made/venv/ready"
 fi
 stores=$(POLYFLAKE_STORES=sqlite tools/stores)
-# As maturin builds it: without Python's own library.
+# Built the way maturin does, without Python's own library.
 CARGO_TARGET_DIR=$PWD/target PYO3_BUILD_EXTENSION_MODULE=1 PYO3_PYTHON=$made/venv/bin/python \
   cargo build --locked --profile demo -p polyflake-python $stores
 mkdir -p "$made/package"

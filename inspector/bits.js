@@ -1,4 +1,4 @@
-// The bits of an ID or a layout as a coloured bar, and as a table for those who cannot see it.
+// The bits of an ID or a layout as a coloured bar, and as a table for users who cannot see it.
 import { greatest, isNode } from "./core.js";
 import { el } from "./dom.js";
 import { count } from "./words.js";
@@ -8,7 +8,7 @@ import { count } from "./words.js";
 const ID_BITS = 64;
 
 /**
- * Each field's colour. The timestamp and the sequence have their own, wherever they are.
+ * Each field's colour. The timestamp and the sequence have their own colours, whatever their positions.
  *
  * @param {Layout} layout
  * @returns {(field: Field) => string}
@@ -152,7 +152,7 @@ export function fieldTable(layout, decoded) {
 }
 
 /**
- * Pointing at a field, in the bar or in the table, dims the bits of the others.
+ * Pointing at a field, in the bar or in the table, dims the bits of the other fields.
  *
  * @param {HTMLElement} container
  */

@@ -1,4 +1,4 @@
-// The package as the page uses it: errors become values, to be shown where they belong.
+// The package as the page uses it: errors become values, so that each can be shown in the right place.
 import { Layout, PolyflakeError } from "./polyflake.js";
 
 /**

@@ -1,8 +1,8 @@
-// What every part of the page draws with.
+// Drawing functions that every part of the page uses.
 
 /**
- * An element. Attributes whose name starts with `on` are listeners. `--name` sets a style property: the page's security
- * policy allows that to scripts, but not as an attribute.
+ * Creates an element. Attributes whose name starts with `on` are listeners. `--name` sets a style property, which the
+ * page's security policy allows in scripts but not in attributes.
  *
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
@@ -43,7 +43,7 @@ export const inputById = (id) => /** @type {HTMLInputElement} */ (byId(id));
 export const selectById = (id) => /** @type {HTMLSelectElement} */ (byId(id));
 
 /**
- * Redraws a container. The element with the same `data-key` keeps the focus, and what was open stays open.
+ * Redraws a container. The element with the same `data-key` keeps the focus, and open details stay open.
  *
  * @param {HTMLElement} container
  * @param {...(Node | string)} children
@@ -77,7 +77,7 @@ export function say(message) {
 }
 
 /**
- * @param {string} what What is copied. The button is called `Copy` and this.
+ * @param {string} what What is copied. The button's name is `Copy` followed by this.
  * @param {string | (() => string)} text
  * @param {string} [label] What the button shows: the start of its name.
  */
@@ -110,7 +110,7 @@ async function copy(text) {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    // A page that is not served over https has no clipboard, but this works.
+    // A page that is not served over https has no clipboard API, but this works there.
     const focused = document.activeElement;
     const area = el("textarea", { class: "unseen", "aria-hidden": true });
     area.value = text;

@@ -1,4 +1,4 @@
-// How a text can be read as an ID, and which layouts the ID fits.
+// How a string can be read as an ID, and which layouts the ID fits.
 import { attempt, PRESETS } from "./core.js";
 import { formatId, parseId } from "./polyflake.js";
 import { duration, fromNow } from "./words.js";
@@ -42,7 +42,7 @@ export const FORMATS = [
 export const LIKELIHOODS = ["plausible", "early", "unlikely"];
 
 const DAY = 86_400_000;
-/** Clocks run ahead, and so do their IDs. */
+/** A clock may run fast, so an ID's time may be in the future. */
 const AFTER_NOW = DAY;
 /** Any small number decodes to a time soon after the epoch. */
 const AFTER_EPOCH = 7 * DAY;
@@ -50,7 +50,7 @@ const AFTER_EPOCH = 7 * DAY;
 const FIRST_SNOWFLAKES = Date.UTC(2010, 10, 4);
 
 /**
- * Removes what a console, a log or JSON puts around an ID.
+ * Removes the characters that a console, a log or JSON puts around an ID.
  *
  * @param {string} text
  */
@@ -60,7 +60,7 @@ export function bare(text) {
 }
 
 /**
- * The formats that a text can be read in, the likeliest first, and why the others fail.
+ * The formats in which a string can be read, most likely first, and why the others fail.
  *
  * @param {string} text
  * @param {readonly { name: string, layout: Layout }[]} layouts
@@ -92,7 +92,7 @@ export function readings(text, layouts, now) {
 }
 
 /**
- * The layouts that an ID fits, the likeliest first, and why the others fail.
+ * The layouts that an ID fits, most likely first, and why the others fail.
  *
  * @param {bigint} id
  * @param {readonly { name: string, layout: Layout }[]} layouts
@@ -152,7 +152,7 @@ export function first(items) {
 }
 
 /**
- * The presets, and the layout that was chosen where it is none of them.
+ * The presets, and the chosen layout if it is not a preset.
  *
  * @param {Layout | undefined} chosen
  */

@@ -1,4 +1,4 @@
-// The view that generates IDs with the chosen layout and node: a number of them at once, or one after the other.
+// The view that generates IDs with the chosen layout and node: a batch at once, or one after another.
 import { attempt, greatest, isNode, presetOf } from "./core.js";
 import { byId, copyButton, draw, el, say, selectById, Typing } from "./dom.js";
 import { FORMATS } from "./fits.js";
@@ -12,7 +12,7 @@ import { count, utc } from "./words.js";
 /** @import { Go } from "./main.js" */
 /** @import { State } from "./url.js" */
 
-/** What every node field starts with, so that IDs are one click away. */
+/** The initial value of every node field, so that IDs are one click away. */
 const FIRST_NODE = "1";
 const KEPT = 10_000;
 const SHOWN = 100;
@@ -21,12 +21,12 @@ const COUNTS = ["1", "10", "100", "1000"];
 
 /** @type {State} */
 let state;
-/** The newest first, all of one layout. @type {Decoded[]} */
+/** The newest first, all with the same layout. @type {Decoded[]} */
 let made = [];
 let total = 0;
 /** @type {AbortController | undefined} */
 let running;
-/** The layout that the node's inputs are of. @type {string | undefined} */
+/** The layout that the node's inputs are for. @type {string | undefined} */
 let nodeInputsOf;
 
 /** @param {Go} go */
@@ -162,7 +162,7 @@ function nodeInputs(layout) {
 }
 
 /**
- * A Snowflake with the layout and node of the form.
+ * A Snowflake with the layout and node in the form.
  *
  * @param {Layout | undefined} layout
  * @returns {Outcome<Snowflake | undefined>}
@@ -199,7 +199,7 @@ function showError(error) {
 
 /**
  * @param {number} n
- * @param {number} pauseMs Between two IDs.
+ * @param {number} pauseMs The pause between two IDs.
  */
 async function run(n, pauseMs) {
   stop();
@@ -225,7 +225,7 @@ async function run(n, pauseMs) {
       const pause = id === undefined ? Math.max(1, none?.retryAfterMs ?? 0) : pauseMs;
       if (pause > 0) {
         drawMade();
-        // In a long tick, the core's message says what is being waited for.
+        // In a long tick, the core's message says what the page is waiting for.
         showError(pause > 1000 ? none : undefined);
         await new Promise((resume) => setTimeout(resume, pause));
       }
@@ -244,7 +244,7 @@ function stop() {
   drawLive();
 }
 
-/** Stops generating, because another view is shown. */
+/** Stops generating IDs when another view is shown. */
 export const leave = stop;
 
 function forget() {

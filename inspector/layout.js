@@ -1,4 +1,4 @@
-// The view of a layout: its fields, to edit, and how long it lasts and how many IDs it gives.
+// The view of a layout: its fields, which can be edited, how long it lasts, and how many IDs it allows.
 import { bitBar, fieldTable, pointOut } from "./bits.js";
 import { attempt, isNode, PRESETS, presetOf } from "./core.js";
 import { byId, copyButton, draw, el, fact, inputById, say, selectById, Typing } from "./dom.js";
@@ -11,7 +11,7 @@ import { amount, count, day, duration, fromNow, utc } from "./words.js";
 /** @import { State } from "./url.js" */
 
 /**
- * What the form holds: texts that may not make a valid layout.
+ * The form's contents: strings that may not make a valid layout.
  *
  * @typedef {object} Draft
  * @property {{ name: string, bits: string }[]} fields
@@ -22,7 +22,7 @@ import { amount, count, day, duration, fromNow, utc } from "./words.js";
 const DEFAULT = "twitter";
 
 /**
- * The chosen layout, or why it cannot work.
+ * The chosen layout, or why it is invalid.
  *
  * @param {State} state
  * @returns {Outcome<Layout>}
@@ -31,7 +31,7 @@ export function chosenLayout(state) {
   const text = state.layout || DEFAULT;
   const { value, error } = attempt(() => new Layout(text));
   if (value !== undefined) return { value };
-  // Given a layout's parts, the core says which one is wrong; given its text, only where it stopped parsing.
+  // Given a layout's parts, the core says which one is wrong; given a layout string, only where it stopped parsing.
   return text.includes(":") ? build(draftOf(text)) : { error };
 }
 
@@ -46,7 +46,7 @@ function build({ fields, epochMs, tickMs }) {
 }
 
 /**
- * A layout's text as the form's parts, even if the layout is invalid.
+ * Splits a layout string into the form's parts, even if the layout is invalid.
  *
  * @param {string} text
  * @returns {Draft}
@@ -219,7 +219,7 @@ function toForm({ fields, epochMs, tickMs }) {
  */
 function setValue(id, value) {
   const input = inputById(id);
-  // Setting the value would move the caret while somebody types.
+  // Setting the value would move the caret while the user types.
   if (input.value !== value) input.value = value;
 }
 
@@ -264,7 +264,7 @@ function row(index, rows) {
 }
 
 /**
- * The inputs that an error is about: those where another value leads to another result.
+ * Finds the inputs that caused an error: those where a different value leads to a different result.
  *
  * @param {PolyflakeError} error
  * @param {Draft} parts
@@ -400,7 +400,7 @@ function answer(layout) {
 }
 
 /**
- * Code that may wrap after the bars of a layout.
+ * Shows a layout string as code that may wrap after each bar.
  *
  * @param {string} text
  */

@@ -1,4 +1,4 @@
-// The views, and the URL that says which one to show, and of what.
+// The views, and the URL that determines which view to show and what it contains.
 
 import { byId, el } from "./dom.js";
 import * as generate from "./generate.js";
@@ -53,7 +53,7 @@ addEventListener("hashchange", () => {
 });
 
 byId("skip").addEventListener("click", (event) => {
-  // The hash says which view to show.
+  // The hash determines which view to show.
   event.preventDefault();
   byId(`title-${state.view}`).focus();
 });
@@ -82,5 +82,5 @@ byId("example-list").append(
 
 show();
 
-// Without it the page works too, but not offline.
+// Without it the page still works, but not offline.
 navigator.serviceWorker?.register("./offline.js").catch(() => {});

@@ -1,4 +1,4 @@
-// The page's service worker: answers from the network, or with the last answer if there is none.
+// The page's service worker: answers from the network, or with the last answer if the network is unavailable.
 const KEPT = "polyflake-inspector";
 const FILES = [
   "./",

@@ -132,14 +132,14 @@ describe("inspector", { timeout: 1_800_000 }, () => {
     await fits().getByRole("link", { name: layout }).click();
     await answer().getByText(`As ${layout}`).waitFor();
   };
-  // page.url() may lag behind what a script sets.
+  // page.url() may lag behind a URL that a script has just set.
   const address = () => page.evaluate(() => location.href);
   const clipboard = () => page.evaluate(() => navigator.clipboard.readText());
   const names = (region) => region.locator(".choice b").allInnerTexts();
   const said = (text) =>
     page.waitForFunction((part) => document.getElementById("said").textContent.includes(part), text);
 
-  /** The fields' table: each field's name and its value. */
+  /** The table of fields: each field's name and its value. */
   const values = async () =>
     Object.fromEntries(
       await answer()

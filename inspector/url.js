@@ -4,8 +4,8 @@
  * @typedef {object} State
  * @property {View} view
  * @property {string} id The ID as typed or pasted.
- * @property {string} as The format to read it as; empty: the likeliest.
- * @property {string} layout A preset's name, or a layout's text, which may be invalid; empty: none chosen.
+ * @property {string} as The format to read it as; empty: the most likely one.
+ * @property {string} layout A preset's name, or a layout string, which may be invalid; empty: none chosen.
  * @property {string} node The node to generate with, as `datacenter:1,worker:7`; fields left out keep their initial value.
  * @property {string} format The format of generated IDs; empty: decimal.
  * @property {string} count How many IDs to generate at a time; empty: 10.

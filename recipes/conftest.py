@@ -1,4 +1,4 @@
-"""The servers that test.sh has started, and the generators."""
+"""Fixtures: the servers that test.sh has started, and the generators."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def server(kind: str) -> SplitResult:
 
 @contextmanager
 def generator(kind: str, folder: Path) -> Iterator[Generator]:
-    """The generators that each recipe must accept."""
+    """Opens one of the generators that each recipe must accept."""
     store = f"sqlite://{folder}/store.db"
     with (
         Counter("orders", store=store)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # recipes/test.sh [PART...]: runs the tests of the recipes (python, sql, node, go, java, rust, php; all, if none is
-# named) with the packages as they are installed. It starts the databases and stops them at the end. The output of each
+# named) with the packages as users install them. It starts the databases and stops them at the end. The output of each
 # part ends with "N passed, M failed".
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
@@ -13,12 +13,12 @@ mkdir -p "$made"
 
 inputs=()
 processes=()
-stop() { # a database ends when its input does
+stop() { # a database stops when its input is closed
   for input in "${inputs[@]}"; do exec {input}>&-; done
   for process in "${processes[@]}"; do wait "$process"; done
 }
 trap stop EXIT
-start() { # KIND: its address in the environment's RECIPES_KIND
+start() { # KIND: puts its address in the environment variable RECIPES_KIND
   local input address=$made/$1.address
   : >"$address"
   exec {input}> >(exec "$CARGO_TARGET_DIR/debug/examples/store_server" "$1" >"$address")
@@ -31,7 +31,7 @@ start() { # KIND: its address in the environment's RECIPES_KIND
   export "RECIPES_${1^^}=$(head -n 1 "$address")"
 }
 
-# The wheel as it is installed, and the packages that the requirements pin.
+# The wheel as users install it, and the packages that the requirements pin.
 venv() {
   local packages=recipes/requirements.txt
   if [ ! "$made/venv/ready" -nt $packages ]; then
@@ -80,7 +80,7 @@ test_go() {
   fi
   (cd recipes/go && go vet ./... && go test -count=1 -v ./...) >"$log" 2>&1 || status=1
   [ $status -eq 0 ] || cat "$log"
-  # A test that did not build, or crashed, has no line.
+  # A test that did not build, or that crashed, leaves no line.
   bad=$(grep -cE '^ *--- FAIL' "$log") || bad=$status
   echo "$(grep -cE '^ *--- PASS' "$log") passed, $bad failed"
   return $status
@@ -113,7 +113,7 @@ test_java() {
   JAVA_HOME=$(bindings-c/java/jdk) || { echo "skipped: a JDK of Java 22 or later is needed"; return; }
   export JAVA_HOME
   tools/need mvn maven redis-server redis-server redis-cli redis-tools || return
-  # Polyflake's package is installed there too, and not among the user's own.
+  # Polyflake's package is installed there too, and not in the user's own repository.
   local maven=(mvn -B -q "-Dmaven.repo.local=$made/maven")
   rm -rf "$reports"
   {
@@ -129,7 +129,7 @@ test_java() {
     /<testsuite / { match($0, / tests="[0-9]+"/); tests += substr($0, RSTART + 8) }
     /<(failure|error)[ >]/ { bad++ }
     END { print tests + 0, bad + 0 }')
-  # A test that did not compile, or crashed, has no report.
+  # A test that did not compile, or that crashed, leaves no report.
   [ "$bad" -gt 0 ] || bad=$status
   echo "$((tests > bad ? tests - bad : 0)) passed, $bad failed"
   return $status

@@ -1,5 +1,5 @@
-"""Writes tests/vectors.json, which every language runs, and tests/public_ids.json, which every
-language except browsers' runs.
+"""Writes tests/vectors.json, run by every language, and tests/public_ids.json, run by every
+language except in browsers.
 
         python3 tests/make_vectors.py            write them
         python3 tests/make_vectors.py --check    exit with 1 if a committed file differs
@@ -50,7 +50,7 @@ Numbers of errors, widths, shifts and positions are JSON numbers. Times are Unix
 errors: all errors, with their permanent numbers and names. Wherever a case has "error", it is one
 of these names, and the number must be the one in this table.
 
-layouts: "given" is a preset's name or a layout text. It must give the layout of "text" (which is
+layouts: "given" is a preset's name or a layout string. It must give the layout of "text" (which is
 canonical, and must itself parse to an equal layout), with the properties that follow. "fields"
 are all fields from the highest down, including timestamp and sequence; "mask" is in place, that
 is (2^bits - 1) << shift.
@@ -151,7 +151,7 @@ def public_id_vectors() -> dict[str, list[Any]]:
 
 
 def text_of(sections: dict[str, list[Any]]) -> str:
-    """Formats JSON with one case, or one step of a script, per line."""
+    """Formats JSON with one case, or one script step, per line."""
 
     def line(case: Any) -> str:
         if isinstance(case, dict) and "steps" in case:

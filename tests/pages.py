@@ -13,7 +13,7 @@ from markdown_it.token import Token
 from mdit_py_plugins.anchors import anchors_plugin
 
 ROOT = Path(__file__).resolve().parents[1]
-# The features that GitHub and mdBook share.
+# The features that GitHub and mdBook have in common.
 PARSER = MarkdownIt("commonmark").enable("table").use(anchors_plugin, max_level=6)
 
 
@@ -87,7 +87,7 @@ class Page:
 
     @cached_property
     def code(self) -> list[str]:
-        """Code within the text: `...`."""
+        """The inline code in the text: `...`."""
         return [child.content for child in self.inline if child.type == "code_inline"]
 
     @cached_property
@@ -106,7 +106,7 @@ class Page:
                 lines[-1].append(token.content)
 
     def table(self, *head: str) -> Table:
-        """The only table whose first columns have these headings."""
+        """Returns the only table whose first columns have these headings."""
         found = [table for table in self.tables if tuple(table.head[: len(head)]) == head]
         assert len(found) == 1, f"{self}: {len(found)} tables begin with {head}"
         return found[0]

@@ -1,7 +1,7 @@
-"""The reference: Polyflake in plain Python integers, optimized for readability, not for speed.
+"""The reference: Polyflake in plain Python integers, optimized for readability rather than speed.
 
 It shares no code with the core. make_vectors.py uses it to write tests/vectors.json, which every
-language runs, and the property tests compare with it.
+language runs, and the property tests compare the package's results with the reference's.
 
 Python's integers do not wrap or overflow, so every bound is explicit.
 """
@@ -43,7 +43,7 @@ ERRORS = {
 
 
 class Refused(Exception):
-    """Any error of the reference: one of ERRORS, with its values."""
+    """Any error from the reference: one of ERRORS, with its values."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ NAME = r"[a-z][a-z0-9_-]*"
 NUMBER = r"(?:0|[1-9][0-9]*)"
 FIELD = rf"{NAME}:{NUMBER}"
 LAYOUT_TEXT = re.compile(rf"({FIELD}(?:\|{FIELD})*)@({NUMBER})/({NUMBER})(ms|s)")
-# A number with more digits is out of every range, and Python is slow with huge ones.
+# A number with more digits exceeds every range, and Python is slow with huge numbers.
 MANY_DIGITS = 24
 
 Node = int | Mapping[str, int] | None
@@ -134,7 +134,7 @@ class Layout:
 
     @staticmethod
     def read(given: str) -> Layout:
-        """Reads a preset's name or a layout text, which contains any of : | @ /."""
+        """Reads a preset's name or a layout string, which contains any of : | @ /."""
         if any(mark in given for mark in ":|@/"):
             return Layout.parse(given)
         if given not in PRESETS:
@@ -188,7 +188,7 @@ class Layout:
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
-        """All fields from the highest down."""
+        """All fields, highest first."""
         placed, shift = [], self.total_bits
         for name, bits in self.widths:
             shift -= bits
@@ -237,7 +237,7 @@ class Layout:
         return any(field.shift > self.timestamp.shift for field in self.node_fields)
 
     def whole_node(self, node: Node) -> int:
-        """The node fields joined from the highest down, wherever they are in the ID."""
+        """The node fields combined, highest field first, wherever they are in the ID."""
         if not self.node_fields and (node is None or node == {}):
             return 0
         if node is None:
@@ -335,7 +335,7 @@ LOWER = UPPER.lower()
 class TextFormat:
     alphabet: str
     longest: int
-    # Further characters that are read, and the ones they stand for.
+    # Other characters that are accepted, and the ones they stand for.
     also: Mapping[str, str]
     fixed_width: bool = False
 
@@ -357,7 +357,7 @@ FORMATS = {
     "base36": TextFormat(DIGITS + LOWER, 13, dict(zip(UPPER, LOWER, strict=True))),
     "base58": TextFormat("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz", 11, {}),
     "base62": TextFormat(DIGITS + UPPER + LOWER, 11, {}, fixed_width=True),
-    # These are not digits of a single base: see _uuid and _from_uuid.
+    # These are not the digits of a single base: see _uuid and _from_uuid.
     "uuid": TextFormat(
         DIGITS + "abcdef", 36, dict(zip("ABCDEF", "abcdef", strict=True)), fixed_width=True
     ),
@@ -399,7 +399,7 @@ def parse_id(text: str, format_: str) -> int:
 
 
 def _uuid(id_: int) -> str:
-    """An ID as a UUID of version 8: in the highest free bits, with 0 in the others."""
+    """An ID as a version 8 UUID: in the highest free bits, followed by zeros."""
     custom_a, rest = divmod(id_, 2**16)
     custom_b, rest = divmod(rest, 2**4)
     custom_c = rest << 58
@@ -477,7 +477,7 @@ MS_OPTIONS = ("max_backward_ms", "max_ahead_ms", "max_wait_ms")
 
 
 def options_from_texts(texts: Mapping[str, Any]) -> dict[str, Any]:
-    """Converts the option texts of the vectors into values of a typed language."""
+    """Converts the vectors' option strings into values of a typed language."""
     values: dict[str, Any] = {}
     for name, text in texts.items():
         if name == "node_text":
@@ -496,7 +496,7 @@ def options_from_texts(texts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_node_text(text: str) -> Node:
-    """`7` or `datacenter=1,worker=7`."""
+    """Parses a node written as `7` or `datacenter=1,worker=7`."""
     if re.fullmatch(NUMBER, text):
         return int(text)
     node: dict[str, int] = {}
@@ -519,10 +519,11 @@ def mix(z: int) -> int:
 
 
 class ScriptClock:
-    """A clock that stands still, or with `until` is moved by each reading after the first.
+    """A clock that stands still, or, with `until`, is moved by each reading after the first.
 
-    With `stride` and `skip`, a script can be checked not to depend on how often the clock is read:
-    `stride` makes that many moves at once, `skip` makes that many readings before the first.
+    `stride` and `skip` serve to check that a script does not depend on how often the clock is
+    read: each reading makes `stride` moves at once, and `skip` such steps precede the first
+    reading.
     """
 
     def __init__(
@@ -541,12 +542,12 @@ class ScriptClock:
 
     @property
     def has_stopped(self) -> bool:
-        """True if waiting is useless."""
+        """True if waiting would not help."""
         return self.value == self.until
 
 
 class Reference:
-    """A single caller on a cursor, with a separate clock."""
+    """A single caller of a cursor with its own clock."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -565,7 +566,7 @@ class Reference:
         return mix(tick ^ (self.options.node << 48 & U64)) % quarter
 
     def try_next_id(self, clock_ms: int) -> int:
-        """Applies the rule once, with one reading of the clock."""
+        """Issues the next ID for this clock reading, or raises Refused."""
         layout, ahead = self.layout, self.ahead
         sequence_bits, epoch_ms, tick_ms = layout.sequence.bits, layout.epoch_ms, layout.tick_ms
         now = layout.tick_at(clock_ms)
@@ -613,7 +614,7 @@ class Reference:
         )
 
     def next_id(self, clock: ScriptClock) -> int:
-        """Waits as long as the clock moves; when it has stopped, `max_wait_ms` runs out."""
+        """Waits while the clock moves; once it stops, fails as if `max_wait_ms` had passed."""
         return self._next_id(clock, clock.read())
 
     def _next_id(self, clock: ScriptClock, clock_ms: int) -> int:

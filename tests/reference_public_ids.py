@@ -1,6 +1,7 @@
 """The reference for public IDs, which uses OpenSSL's AES through pyca/cryptography.
 
-It shares no code with the core, which uses a different AES. The cases are in vector_public_ids.py.
+It shares no code with the core, which uses a different implementation of AES. The cases are in
+vector_public_ids.py.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The code in README.md and in docs/ runs, and prints what its comments promise.
 
-A comment after a statement that prints, on the same line, shows the line that is printed. If the
-language needs a `main`, code without one is wrapped. /var/lib/app stands for a temporary folder,
-and redis://redis.internal/0 for a Redis of the tests. Code that cannot run here is marked with the
-word `not-run` after its language. Shell commands are not run. YAML is checked against the schemas
-of Kubernetes and of Compose files.
+A comment on the same line as a print statement shows the printed line. If the language needs a
+`main`, code without one is wrapped. /var/lib/app stands for a temporary folder, and
+redis://redis.internal/0 for a Redis server run by the tests. Code that cannot run here is marked
+with the word `not-run` after its language. Shell commands are not run. YAML is checked against the
+schemas for Kubernetes and Compose files.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ PAGES = [README, *GUIDE]
 FIRST_IDS = [README, page("docs/README.md")]
 # tests/probes/test_probes.py runs the program on this page.
 RUN_ELSEWHERE = ["docs/probes.md"]
-# cli/tests runs the blocks of `console`, recipes/test.sh those of `ts`, and
-# cli/tests/clients/languages.py those of languages that have no package.
+# cli/tests runs the `console` blocks, recipes/test.sh the `ts` blocks, and
+# cli/tests/clients/languages.py those in languages that have no package.
 NOT_CODE = {"text", "ts", "sh", "console", "toml", "yaml", "json", "ini", "hcl", "dockerfile"} | {
     *("java", "ruby", "elixir", "csharp")
 }
-# A statement that prints, and the comment after it.
+# A print statement, followed by its comment.
 PRINTS = {
     "python": r"\s*print\(.*\)\s+# (.*)",
     "rust": r"\s*println!\(.*\);\s+// (.*)",
@@ -79,13 +79,13 @@ def code(block: Block, folder: Path) -> str:
     text = block.text.replace("/var/lib/app", str(folder))
     if STORE not in text:
         return text
-    # Each block gets a different namespace, so its counters begin at 1.
+    # Each block has its own namespace, so its counters begin at 1.
     return text.replace(STORE, f"{store()}&namespace={block.page.path.stem}.{block.line}")
 
 
 @cache
 def store() -> str:
-    """A Redis for the examples with leases. It ends with the tests."""
+    """A Redis server for the examples with leases. It stops when the tests end."""
     if shutil.which("redis-server") is None:
         pytest.skip("no redis-server")
     with socket.socket() as free:
@@ -101,7 +101,7 @@ def store() -> str:
         shutil.rmtree(folder)
 
     atexit.register(end)
-    # The address declares the store to be new, so that nobody waits.
+    # The address declares the store new, so that no process waits.
     return f"redis://127.0.0.1:{port}/0?init=always"
 
 
@@ -163,7 +163,7 @@ def test_js(block: Block, tmp_path: Path) -> None:
     package = ROOT / "bindings-node"
     if shutil.which("node") is None or not (package / "dist").exists():
         pytest.skip("no node, or bindings-node is not built")
-    # In the package's folder, where Node resolves the package by its name.
+    # This runs in the package's folder, where Node resolves the package by its name.
     check(block, run("node", "--input-type=module", "--eval", code(block, tmp_path), cwd=package))
 
 
@@ -257,7 +257,7 @@ def test_rust(block: Block, rust_programs: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_every_block_is_known(page: Page) -> None:
-    """Blocks need a language: rustdoc, which also runs README.md, takes one without for Rust."""
+    """Blocks need a language: rustdoc, which also runs README.md, treats any others as Rust."""
     for block in page.blocks:
         words = block.info.split()
         assert words, f"{block} does not say its language"

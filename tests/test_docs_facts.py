@@ -63,7 +63,7 @@ def test_options() -> None:
     with pytest.raises(polyflake.InvalidNodeError):
         Snowflake()
 
-    # Equal limits share the cursor; any others are refused.
+    # With equal limits, Snowflakes share the cursor; different limits are rejected.
     defaults = {name: int(given[name]) for name in ("max_backward_ms", "max_ahead_ms")}
     assert Snowflake(node=1001).layout == Layout(given["layout"])
     names = {name: given[name] for name in ("layout", "clock", "sequence_start")}
@@ -91,7 +91,7 @@ def camel(name: str) -> str:
 
 
 def test_options_in_each_language() -> None:
-    """Go and Java also set options by name, so vectors pass there without a function per option."""
+    """In Go and Java, vectors set options by name, and pass even if an option lacks a function."""
     names = list(inspect.signature(Snowflake).parameters)
     camel_case = [camel(name)[0].lower() + camel(name)[1:] for name in names]
     header = (ROOT / "bindings-c/include/polyflake.h").read_text(encoding="utf-8")
@@ -165,7 +165,7 @@ def day(unix_ms: int) -> str:
     try:
         return f"{EPOCH + timedelta(milliseconds=unix_ms):%Y-%m-%d}"
     except OverflowError:
-        # The average Gregorian year; a date close to the turn of a year would need more care.
+        # The average Gregorian year; a date close to the turn of the year would need more care.
         return f"year {1970 + int(unix_ms / (365.2425 * 86_400_000))}"
 
 
@@ -227,7 +227,7 @@ def test_stores() -> None:
     """The crates, tests and pages mention every store."""
     stores = features("coordination")["default"]
     for crate in ("cli", "bindings-c", "bindings-node", "bindings-python"):
-        assert features(crate)["default"] == stores
+        assert features(crate)["default"] == [*stores, "polyflake-coordination/default"]
         for store in stores:
             assert f"polyflake-coordination/{store}" in features(crate)[store]
     servers = sorted({"mysql": "mariadb"}.get(store, store) for store in stores)
@@ -245,7 +245,7 @@ def test_stores() -> None:
 
 
 def test_files_and_commands_exist() -> None:
-    """Code in the text that looks like a file of the repository or a target of make."""
+    """Inline code that looks like a file in the repository or a make target."""
     folders = "core|coordination|cli|bindings-[a-z]+|tests|docs|tools|benchmarks|fuzz|demo|recipes"
     makefiles = [ROOT / name for name in ("Makefile", ".ci/long-tests.mk", "packages/packages.mk")]
     rules = "\n".join(path.read_text(encoding="utf-8") for path in makefiles)
@@ -277,14 +277,14 @@ def test_files_and_commands_exist() -> None:
     ] == []
 
 
-# Where a test can be, and how a function with that name begins.
+# Where a test can be located, and how a test function's definition begins.
 TESTS = re.compile(
     r"[\w-]+/(?:[\w.-]+/)*"
     r"(?:tests?/(?:[\w.-]+/)*[\w.-]+\.(?:rs|py|js|mjs|c|sh)|src/(?:[\w.-]+/)*\w+\.rs"
     r"|\w+_test\.go|test_\w+\.py|\w+Test\.(?:php|java)|[\w-]+\.test\.[jt]s)"
 )
 DEFINITIONS = {
-    # A macro generates some tests. Their names are then in its list.
+    # A macro generates some tests from a list of their names.
     ".rs": r"\b{}\b",
     ".go": r"^func {}\(",
     ".py": r"^\s*(?:async )?def {}\(",
@@ -295,7 +295,7 @@ DEFINITIONS = {
 
 
 def missing_test(text: str) -> str | None:
-    """Says what is wrong with a text that names a test: `path`, or `path::name`."""
+    """Returns the problem with a string that names a test: `path`, or `path::name`."""
     path, _, name = text.partition("::")
     file = ROOT / path
     if not file.is_file():
@@ -312,7 +312,7 @@ def missing_test(text: str) -> str | None:
 
 
 def test_tests_that_pages_name_exist() -> None:
-    """Promises name the tests that would fail if they were broken."""
+    """Each promise names the tests that would fail if it were broken."""
     named = set()
     for on in PAGES:
         named |= {text for text in on.code if TESTS.fullmatch(text.partition("::")[0])}
@@ -413,7 +413,7 @@ def test_baidu_with_one_more_bit_of_time() -> None:
         was, is_ = old.decode(id_), new.decode(id_)
         assert (was.time, was.fields, was.sequence) == (is_.time, is_.fields, is_.sequence)
     assert new.min_id(old.ends_at_ms + 1) == 2**63
-    # An unchecked shift of a second past the end overflows a signed 64-bit integer to this.
+    # Without a check, shifting a time past the end overflows a signed 64-bit integer to this value.
     negative = ((2**28 + 5) << 35 | 77 << 13 | 1) - 2**64
     assert -(2**63) <= negative < 0
     decoded = new.decode(negative % 2**64)
@@ -432,7 +432,7 @@ def test_baidu_with_bits_taken_from_the_worker() -> None:
         ticks, worker = random.getrandbits(28), random.randrange(highest + 1)
         old_id = ticks << 35 | worker << 13 | random.getrandbits(13)
         assert old.decode(old_id).node == worker
-        # The worker's position in the new layout distinguishes both kinds.
+        # The worker's position in the new layout distinguishes the two kinds.
         assert new.decode(old_id).node == worker
         time = new.epoch_ms + random.getrandbits(31) * 1000
         new_id = new.compose(time, ahead, random.getrandbits(13))

@@ -1,4 +1,4 @@
-"""From a clone to a first ID: `make LANGUAGE`, and the printed lines, in an empty project."""
+"""From a clone to a first ID: `make LANGUAGE`, then the lines it prints, in an empty project."""
 
 import os
 import re
@@ -100,7 +100,7 @@ class Program {
 
 
 def jdk() -> str:
-    """The home of a JDK that fits."""
+    """The home folder of a suitable JDK."""
     found = subprocess.run(
         ROOT / "bindings-c/java/jdk", stdout=subprocess.PIPE, text=True, check=False
     )
@@ -164,14 +164,14 @@ KOTLIN_BUILD = f"""
 
 
 def sample(language: str) -> str:
-    """The README's program."""
+    """The program in the README."""
     readme = (ROOT / "bindings-c/java/README.md").read_text()
     blocks = re.findall(rf"^```{language}\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
     return next(block for block in blocks if re.search("void main|fun main", block))
 
 
 def check_output(said: str, code: str) -> None:
-    """The last lines must be those in the comments of the print statements."""
+    """The last lines must match the comments on the print statements."""
     wanted = re.findall(r"print(?:ln)?\(.*\);? // (.*)$", code, re.MULTILINE)
     assert len(wanted) >= 2
     assert said.splitlines()[-len(wanted) :] == wanted
@@ -179,7 +179,7 @@ def check_output(said: str, code: str) -> None:
 
 @pytest.mark.parametrize("language", ["java", "kotlin"])
 def test_maven(tmp_path: Path, language: str) -> None:
-    """An empty project with the README's dependency, and a local repository without others."""
+    """An empty project with the README's dependency, and a local repository with nothing else."""
     home = jdk()
     readme = (ROOT / "bindings-c/java/README.md").read_text()
     found = re.search(r"^<dependency>.*?</dependency>$", readme, re.DOTALL | re.MULTILINE)
@@ -203,7 +203,7 @@ def test_maven(tmp_path: Path, language: str) -> None:
     check_output(run(f"unset LD_LIBRARY_PATH; {java} {main}", tmp_path), code)
 
 
-# Debian's Gradle is too old to run on a JDK that fits, but it can call the programs of one.
+# Debian's Gradle is too old to run on a suitable JDK, but it can start that JDK's programs.
 GRADLE = """
 apply plugin: 'application'
 if (project.hasProperty('mainClassName')) {

@@ -8,12 +8,12 @@ from urllib.parse import unquote
 import pytest
 from pages import GUIDE, ROOT, Page, every_page, page
 
-# The address by which a page that is published separately links to the rest of the repository.
+# The address that separately published pages use to link to the rest of the repository.
 REPOSITORY = "https://github.com/polyflake/polyflake"
 
 
 def target(on: Page, link: str) -> tuple[Path, str] | None:
-    """The file and the heading that a link leads to; None for another site."""
+    """The file and heading that a link leads to, or None for another site."""
     place, _, anchor = link.partition("#")
     if place == REPOSITORY:
         return ROOT / "README.md", "" if anchor == "readme" else anchor
@@ -65,7 +65,7 @@ def test_a_broken_link_is_noticed() -> None:
 
 
 def test_the_guides_contents() -> None:
-    """mdBook omits pages that SUMMARY.md does not name, and creates pages that do not exist."""
+    """mdBook omits pages missing from SUMMARY.md, and creates listed pages that do not exist."""
     summary = page("docs/SUMMARY.md")
     named = [(summary.path.parent / link).resolve() for link in summary.links]
     assert sorted(named) == sorted(on.path for on in GUIDE if on != summary)

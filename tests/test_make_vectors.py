@@ -57,7 +57,8 @@ def test_no_number_of_64_bits_is_a_json_number(file: Path) -> None:
 
 
 def test_scripts_do_not_depend_on_how_often_the_clock_is_read() -> None:
-    # This script does depend on it: each reading moves the clock into another fresh tick.
+    # The outcome of this script does depend on that: each reading moves the clock into a fresh
+    # tick.
     steps = [
         one(1000, wait=(1, 1005)),
         batch(3, 1010, wait=(1, 1020)),
@@ -65,5 +66,6 @@ def test_scripts_do_not_depend_on_how_often_the_clock_is_read() -> None:
     options = {"layout": SMALL, "node": "5", "sequence_start": "zero"}
     outcomes = [run_script(options, steps, **model) for model in READING_MODELS]
     assert any(each != outcomes[0] for each in outcomes)
-    # scripts() checks each committed script with all reading models, and raises if one differs.
+    # scripts() checks each committed script with all reading models, and raises an exception if one
+    # differs.
     assert sum(1 for _ in scripts()) > 100

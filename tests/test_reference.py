@@ -83,11 +83,11 @@ def test_published_tsid() -> None:
 
 
 def test_known_ends() -> None:
-    # 2^28 seconds are 268,435,456 seconds; baidu began on 2016-05-20 and ran out on 2024-11-20.
+    # 2^28 seconds is 268,435,456 seconds; baidu began on 2016-05-20 and ran out on 2024-11-20.
     baidu = Layout.read("baidu")
     assert baidu.ends_at_ms == 1463673600000 + 268435456 * 1000 - 1
     assert datetime.fromtimestamp(baidu.ends_at_ms // 1000, UTC).date().isoformat() == "2024-11-20"
-    # mastodon ends in the year 10889, long after Python's datetime.
+    # mastodon ends in the year 10889, long after Python's datetime does.
     years = Layout.read("mastodon").ends_at_ms / (365.2425 * 86400 * 1000)
     assert int(1970 + years) == 10889
     # js-safe has 53 bits.
@@ -122,7 +122,8 @@ def test_the_presets_are_those_of_the_contract() -> None:
 
 
 def test_fields_in_place() -> None:
-    # worker is the lowest 16 bits, the sequence the 8 above, the time the 39 above that.
+    # The worker is the lowest 16 bits, the sequence the 8 bits above, the time the 39 bits above
+    # those.
     fields = [(f.name, f.bits, f.shift, f.mask) for f in Layout.read("sonyflake").fields]
     assert fields == [
         ("timestamp", 39, 24, 0x7FFFFFFFFF000000),
@@ -269,7 +270,7 @@ def test_mix_is_the_output_function_of_splitmix64() -> None:
     gamma = 0x9E3779B97F4A7C15
     published = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
     assert [reference.mix(i * gamma % 2**64) for i in (1, 2, 3)] == published
-    # The same from seed 1234567.
+    # The same, from seed 1234567.
     published = [6457827717110365317, 3203168211198807973, 9817491932198370423]
     assert [reference.mix((1234567 + i * gamma) % 2**64) for i in (1, 2, 3)] == published
 
@@ -325,13 +326,13 @@ def test_a_step_back_keeps_the_tick_until_it_is_used_up() -> None:
     snowflake = generator(layout=SMALL, node=5, max_backward_ms=4)
     assert outcome(snowflake, 1010) == small(10, 0)
     assert outcome(snowflake, 1006) == small(10, 1)
-    # 5 ms behind is one ms too many; 1 ms later it is 4.
+    # 5 ms behind is one ms too many; 1 ms later, it is only 4.
     assert outcome(snowflake, 1005) == ("clock_moved_backwards", 5, 1)
     assert outcome(snowflake, 1006) == small(10, 2)
     assert outcome(snowflake, 1009) == small(10, 3)
-    # Tick 10 is used up: only 1011 helps, 2 ms from 1009; the clock is 1 ms behind.
+    # Tick 10 is used up: the call must wait for 1011, 2 ms after 1009; the clock is 1 ms behind.
     assert outcome(snowflake, 1009) == ("clock_moved_backwards", 1, 2)
-    # Past the bound it takes until 1011 too, since waiting for 1006 would not help.
+    # Past the bound, the wait also lasts until 1011, since waiting for 1006 would not help.
     assert outcome(snowflake, 1003) == ("clock_moved_backwards", 7, 8)
     # Once the clock has reached the tick, it is no longer the cause.
     assert outcome(snowflake, 1010) == ("sequence_exhausted", 1)
@@ -344,37 +345,37 @@ def test_borrowing_and_a_step_back() -> None:
     assert taken == [small(10 + i // 4, i % 4) for i in range(12)]
     # Tick 13 may be borrowed from 1011.
     assert outcome(snowflake, 1010) == ("sequence_exhausted", 1)
-    # The cursor's tick is 12: less 2 ahead it is 10, so 1009 is 1 behind and tolerated, but used
+    # The cursor's tick is 12, which less 2 ahead is 10, so 1009 is 1 behind and tolerated, but used
     # up; 1008 is 2 behind.
     assert outcome(snowflake, 1009) == ("clock_moved_backwards", 1, 2)
     assert outcome(snowflake, 1008) == ("clock_moved_backwards", 2, 3)
     assert outcome(snowflake, 1011) == small(13, 0)
     assert outcome(snowflake, 1009) == ("clock_moved_backwards", 2, 1)
     assert outcome(snowflake, 1010) == small(13, 1)
-    # The clock overtakes the borrowed ticks, which gives a fresh tick.
+    # The clock overtakes the borrowed ticks, so there is a fresh tick.
     assert outcome(snowflake, 1020) == small(20, 0)
 
 
 def test_bounds_that_are_not_whole_ticks() -> None:
-    # Ticks of 10 ms from 1005: 15 ms back is 2 ticks, 15 ms ahead is 1.
+    # Ticks of 10 ms from 1005 on: 15 ms back is 2 ticks, 15 ms ahead is 1.
     snowflake = generator(
         layout="timestamp:20|node:4|sequence:1@1005/10ms",
         node=5,
         max_backward_ms=15,
         max_ahead_ms=15,
     )
-    # 1 bit of sequence: an ID is tick * 32 + 5 * 2 + sequence. 1059 is in tick 5.
+    # The sequence has 1 bit: an ID is tick * 32 + 5 * 2 + sequence. 1059 is in tick 5.
     assert [outcome(snowflake, 1059) for _ in range(4)] == [170, 171, 202, 203]
-    # Tick 7 may be borrowed from the start of tick 6, 1065.
+    # Tick 7 may be borrowed from the start of tick 6, which is 1065.
     assert outcome(snowflake, 1059) == ("sequence_exhausted", 6)
     assert outcome(snowflake, 1065) == 234
-    # The cursor's tick is 7, less 1 ahead 6, less 2 back 4: it continues from 1045.
+    # The cursor's tick is 7, which less 1 ahead is 6, and less 2 back is 4: it continues at 1045.
     assert outcome(snowflake, 1044) == ("clock_moved_backwards", 21, 1)
     assert outcome(snowflake, 1045) == 235
 
 
 def test_the_ends() -> None:
-    # 4 bits of time: ticks 0 to 15, 1000 to 1015. An ID is tick * 16 + 1 * 4 + sequence.
+    # The time has 4 bits: ticks 0 to 15, from 1000 to 1015. An ID is tick * 16 + 1 * 4 + sequence.
     snowflake = generator(layout="timestamp:4|node:2|sequence:2@1000/1ms", node=1)
     assert outcome(snowflake, 999) == ("time_out_of_range",)
     assert outcome(snowflake, -1) == ("time_out_of_range",)

@@ -1,4 +1,4 @@
-"""Bindings with a single store, and with none: addresses of other stores get a clear error."""
+"""Bindings built with a single store or none: other stores' addresses cause a clear error."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-# Nothing listens on their port.
+# Nothing is listening on their port.
 ADDRESSES = {
     "etcd": "etcd://127.0.0.1:1",
     "mysql": "mysql://127.0.0.1:1/d",
@@ -20,8 +20,8 @@ ADDRESSES = {
     "zookeeper": "zookeeper://127.0.0.1:1",
 }
 
-# Each program gets a wait in milliseconds and an address for each store, opens a counter there, and
-# prints a line with the reason why that fails.
+# Each program is given a wait in milliseconds and an address for each store, opens a counter there,
+# and prints a line that says why this fails.
 PYTHON = """
 import sys
 from polyflake import Counter, PolyflakeError
@@ -81,15 +81,15 @@ def output(*command: object, **environment: str) -> str:
 def test_one_store(built: str, tmp_path: Path) -> None:
     flags = output("tools/stores", POLYFLAKE_STORES=built).split()
     crates = [part for name in ("c", "node", "python") for part in ("-p", f"polyflake-{name}")]
-    # Built as maturin does, without Python's library.
+    # Built the way maturin does, without linking Python's library.
     python = {"PYO3_BUILD_EXTENSION_MODULE": "1", "PYO3_PYTHON": sys.executable}
     output("cargo", "build", "-q", "--locked", *crates, *flags, **python)
     package = shutil.copytree(ROOT / "bindings-python/python/polyflake", tmp_path / "polyflake")
     shutil.copy(TARGET / "debug/lib_polyflake.so", package / "_polyflake.abi3.so")
     addon = shutil.copy(TARGET / "debug/libpolyflake_node.so", tmp_path / "addon.node")
 
-    # A store that was left out is refused at once, however long the wait may be. For the store that
-    # is included, every wait is in vain.
+    # A store that was left out is rejected at once, even with a long wait. The store that is
+    # included gets a short one, since waiting for it would not help.
     addresses = [
         part
         for store, address in ADDRESSES.items()

@@ -1,4 +1,4 @@
-"""The cases of tests/vectors.json except the scripts: layouts, IDs, times, texts and options."""
+"""The cases in tests/vectors.json except the scripts: layouts, IDs, times, strings and options."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def strings(value: Any) -> Any:
 
 # Layouts and IDs ---------------------------------------------------------------------------------
 
-# A well-known instant, 2022-06-28T16:07:40.105Z, for the presets that include it.
+# A well-known instant, 2022-06-28T16:07:40.105Z, for the presets whose range includes it.
 T = 1656432460105
 TWITTER_EPOCH = 1288834974657
 
@@ -66,7 +66,7 @@ EDGE_LAYOUTS = [
     "timestamp:41|abcdefghijklmnopqrstuvwx:10|sequence:12@0/1ms",
     "timestamp:41|dc-1_a:5|z9--__:5|sequence:12@0/1ms",
     "timestamp:41|epoch:5|tick:5|sequence:12@0/1ms",
-    # No node field, and node fields on every side.
+    # No node fields, and node fields on every side.
     "timestamp:41|sequence:22@1288834974657/1ms",
     "region:3|timestamp:41|worker:7|sequence:12@1288834974657/1ms",
     "region:2|timestamp:41|rack:3|sequence:10|worker:5|slot:3@1288834974657/1ms",
@@ -271,7 +271,7 @@ PUBLISHED = [
     ("tsid", 38358284406638839),
     ("timestamp:29|worker:21|sequence:13@1474300800000/1s", 180363646902239241),
 ]
-# The layouts for decode, compose and bounds.
+# The layouts used for decode, compose and bounds.
 SHAPES = [
     *PRESETS,
     "timestamp:63|sequence:1@0/1ms",
@@ -492,8 +492,8 @@ TEXTS_READ = [
     ("uuid", "FFFFFFFF-FFFF-8FFF-BC00-000000000000"),
     ("uuid", "ffffffff-FFFF-8fFf-Bc00-000000000000"),
     ("uuid", "0123ABCD-EF01-8234-A800-000000000000"),
-    # As github.com/bwmarrin/snowflake writes 2124685436520722960. Other alphabets read these texts
-    # too, as different IDs.
+    # As github.com/bwmarrin/snowflake writes 2124685436520722960. Other alphabets also read these
+    # strings, as different IDs.
     ("bwmarrin-base32", "b49dgrs9wghoo"),
     ("base32", "b49dgrs9wghoo"),
     ("bwmarrin-base58", "5W3VRzXSrFo"),
@@ -531,7 +531,7 @@ TEXTS_REFUSED = [
     ("base36", "3w5e11264sgsg"),
     ("base58", "jpXCZedGfVR"),
     ("base62", "LygHa16AHYG"),
-    # Two mistakes: the leftmost counts.
+    # Two mistakes: the leftmost one is reported.
     ("decimal", "1844674407370955161x"),
     ("decimal", "99999999999999999999x"),
     ("decimal", "0000000000000000000000x"),
@@ -596,7 +596,7 @@ TEXTS_REFUSED = [
     ("uuid", "{1565a11f-6217-8a00-8000-000000000000}"),
     ("uuid", "urn:uuid:1565a11f-6217-8a00-8000-000000000000"),
     ("uuid", "1541815603606036480"),
-    # Not of version 8: the examples of RFC 9562, the nil and the max UUID.
+    # Not version 8: the examples in RFC 9562, and the nil and max UUIDs.
     ("uuid", "c232ab00-9414-11ec-b3c8-9f6bdeced846"),
     ("uuid", "5df41881-3aed-3515-88a7-2f4a814cf09e"),
     ("uuid", "919108f7-52d1-4320-9bac-f847db4148a8"),
@@ -606,7 +606,7 @@ TEXTS_REFUSED = [
     ("uuid", "017F22E2-79B0-7CC3-98C4-DC0C0C07398F"),
     ("uuid", "00000000-0000-0000-0000-000000000000"),
     ("uuid", "ffffffff-ffff-ffff-ffff-ffffffffffff"),
-    # Version 8, but from other generators: the examples of RFC 9562.
+    # Version 8, but from other generators: the examples in RFC 9562.
     ("uuid", "2489e9ad-2ee2-8e00-8ec9-32d5f69181c0"),
     ("uuid", "5c146b14-3c52-8afd-938a-375d0df1fbf6"),
     # A different variant.

@@ -1,4 +1,4 @@
-"""The cases of tests/public_ids.json."""
+"""The cases in tests/public_ids.json."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ONE = key(0, 1000)
 NEW = key(1, 2000)
 LAST = key(61, 3000)
 LETTER = key(10, 4000)
-# A small number, whose digits begin with zeros, and the largest number.
+# A small number, whose digits begin with zeros, and the largest one.
 SMALL = Key(7, (1).to_bytes(16)).text
 LARGE = Key(42, b"\xff" * 16).text
 MOST = [key(number, 5000 + 2 * number) for number in range(16)]

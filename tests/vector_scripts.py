@@ -1,5 +1,5 @@
-"""The scripts of tests/vectors.json: options, then steps that set the clock and make a call. Each
-step has the reference's outcome.
+"""The scripts in tests/vectors.json: options, then steps that set the clock and make a call. Each
+step includes the reference's outcome.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def _step(call: str, clock: int | None, wait: tuple[int, int] | None) -> Case:
     return step | {"call": call}
 
 
-# Small layouts, whose ticks are soon used up. The epoch of SMALL is 1000, and that of COARSE 1005.
+# Small layouts, with ticks that are quickly used up. The epoch of SMALL is 1000, and that of COARSE
+# 1005.
 SMALL = "timestamp:20|node:4|sequence:2@1000/1ms"
 COARSE = "timestamp:20|node:4|sequence:2@1005/10ms"
 SLOW = "timestamp:20|node:4|sequence:2@5000/1s"
@@ -729,7 +730,7 @@ def run_step(generator: Reference, step: Case, clock: ScriptClock, **how: bool) 
 
 
 def run_script(given: Case, steps: Iterable[Case], **model: Any) -> list[Case]:
-    """Returns the outcome of each step; `model` says how a generator reads the clock."""
+    """Returns each step's outcome; `model` says how a generator reads the clock."""
     generator = Reference(Options.read(options_from_texts(given)))
     one_reading_a_run = model.pop("one_reading_a_run", False)
     held, outcomes = 0, []
@@ -743,7 +744,7 @@ def run_script(given: Case, steps: Iterable[Case], **model: Any) -> list[Case]:
     return outcomes
 
 
-# Ways to read the clock that must not change the outcome of a script.
+# Ways to read the clock that must not change a script's outcome.
 READING_MODELS: list[dict[str, Any]] = [
     {},
     {"one_reading_a_run": True},
@@ -766,7 +767,7 @@ def scripts() -> Iterator[Case]:
                 raise AssertionError(f"script {name} depends on how often the clock is read")
         assert "clock" in steps[0], name
         for step, following in itertools.pairwise(steps):
-            # The time of a clock that has moved is not defined.
+            # Once a clock has moved, its time is undefined.
             assert "until" not in step or "clock" in following, name
         yield {
             "name": name,

@@ -1,10 +1,10 @@
-/// The server's parser. It needs no other part of the server, which takes long to build.
+/// The server's parser. It needs no other part of the server, which takes a long time to build.
 #[path = "../../cli/src/serve/resp/frames.rs"]
 mod parser;
 
-/// The input is a byte for the limit, a byte for the position of a split, and what a client sends. Wherever
-/// the bytes are split on their way, the commands must be the same, and the server must never keep more than
-/// the limit.
+/// The input is a byte for the limit, a byte for the position of a split, and the bytes a client sends. No
+/// matter where those are split in transit, the commands must be the same, and the server must never keep
+/// more than the limit.
 pub fn frames(data: &[u8]) {
     let Some(([limit, at], sent)) = data.split_first_chunk() else { return };
     let limit = 16 + usize::from(*limit);
@@ -44,7 +44,7 @@ impl Connection {
     fn receive(mut self, pieces: &[&[u8]]) -> Self {
         for mut piece in pieces.iter().copied() {
             while !piece.is_empty() && self.refusal.is_none() {
-                // As much as the server reads at a time.
+                // As much as the server reads at once.
                 let room = self.limit.saturating_sub(self.input.len()).max(1).min(piece.len());
                 self.input.extend_from_slice(&piece[..room]);
                 piece = &piece[room..];

@@ -2,7 +2,7 @@ use polyflake::{ErrorCode, Format};
 
 use crate::check_error;
 
-/// Reads the bytes as the text of an ID in every format, and writes the first eight as an ID in every format.
+/// Reads the bytes as an ID's text in every format, and writes the first eight as an ID in every format.
 pub fn id_text(data: &[u8]) {
     if let Some(bytes) = data.first_chunk() {
         let id = u64::from_le_bytes(*bytes);
@@ -31,7 +31,7 @@ fn value_of_uuid(text: &str) -> Option<u64> {
     (uuid(id) == text.to_ascii_lowercase()).then_some(id)
 }
 
-/// Returns true if some readable text begins in this way.
+/// Returns true if any readable string begins with `text`.
 fn begins(format: Format, text: &str) -> bool {
     match (format, uuid(0).get(text.len()..)) {
         (Format::Uuid, Some(rest)) => value_of_uuid(&(text.to_owned() + rest)).is_some(),
@@ -39,7 +39,7 @@ fn begins(format: Format, text: &str) -> bool {
     }
 }
 
-/// Returns the value of a text's digits if it fits in 64 bits.
+/// Returns the value of a string's digits if it fits in 64 bits.
 fn value(format: Format, text: &str) -> Option<u64> {
     if format == Format::Uuid {
         return value_of_uuid(text);
@@ -71,7 +71,7 @@ fn read(format: Format, text: &str) {
         Err(error) => {
             assert_eq!(value(format, text), None, "{format} {text:?}: {error}");
             check_error(&error, &[ErrorCode::InvalidId]);
-            // The position must be that of the first character at which the text becomes unreadable. (A later
+            // The position must be that of the first character that makes the string unreadable. (A later
             // character that is not a digit of the format is equally acceptable.)
             let ends = text.char_indices().map(|(index, character)| index + character.len_utf8());
             let wrong = ends.enumerate().find(|(_, end)| !begins(format, &text[..*end]));

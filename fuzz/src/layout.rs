@@ -2,7 +2,7 @@ use polyflake::{ErrorCode, Layout, MAX_NODE_FIELDS, Number, PRESETS, UnixTime};
 
 use crate::check_error;
 
-/// Parses a layout text, and compares the result with a plain implementation of the documented grammar and bounds.
+/// Parses a layout string, and compares the result with a plain implementation of the documented grammar and bounds.
 pub fn layout(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let preset = PRESETS.iter().find(|preset| preset.name == text);

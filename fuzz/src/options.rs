@@ -6,7 +6,7 @@ use polyflake::{Clock, ClockError, Error, ErrorCode, Layout, Options, Snowflake,
 use crate::check_error;
 
 /// The input consists of options as `NAME=VALUE` lines, an empty line, and a script that takes IDs and moves
-/// the clock. A step of the script has three bytes, the last two of which are its number.
+/// the clock. A script step has three bytes, the last two of which form a number.
 pub fn options(data: &[u8]) {
     let split = data.windows(2).position(|two| two == b"\n\n").unwrap_or(data.len());
     let (lines, script) = data.split_at(split);
@@ -16,7 +16,7 @@ pub fn options(data: &[u8]) {
     let mut node = "";
     for line in lines.lines() {
         let (name, value) = line.split_once('=').unwrap_or((line, ""));
-        // This option would create files anywhere.
+        // This option could create files anywhere.
         if name == "state" {
             continue;
         }
@@ -39,7 +39,7 @@ pub fn options(data: &[u8]) {
     }
 }
 
-/// Returns the node that a text names, if the text is valid.
+/// Returns the node that a string names, if the string is valid.
 fn node_of(layout: &Layout, text: &str) -> Option<u64> {
     let number = |text: &str| text.parse().ok();
     if layout.nodes() == 1 && text.is_empty() {
@@ -91,7 +91,7 @@ impl Clock for &Held {
     }
 }
 
-/// Time that passes only in pauses. The clock moves with it or stands still.
+/// Time that passes only during pauses. The clock moves with it or stands still.
 struct Pauses<'a> {
     clock: &'a Held,
     tick_ms: i128,
@@ -109,7 +109,8 @@ impl Wait for Pauses<'_> {
     fn pause(&mut self, pause: Duration) -> Result<(), Error> {
         assert!(!pause.is_zero());
         if self.moves {
-            // A pause may be longer than requested. Otherwise a tick of weeks would take millions of them.
+            // A pause may be longer than requested. Otherwise, a tick that lasts weeks would take millions of
+            // pauses.
             let pause_ms = i128::max(pause.as_micros().div_ceil(1000) as i128, self.tick_ms / 4);
             self.clock.to(self.clock.ms() + pause_ms);
             self.elapsed += Duration::from_millis(pause_ms as u64);
@@ -120,7 +121,7 @@ impl Wait for Pauses<'_> {
     }
 }
 
-/// A Snowflake that checks all of its results.
+/// A Snowflake that checks all its results.
 struct Checked<'a> {
     ids: &'a Snowflake<&'a Held>,
     clock: &'a Held,
@@ -129,7 +130,7 @@ struct Checked<'a> {
     last_tick: i128,
     back: i128,
     ahead: i128,
-    /// Tick and sequence of the last ID.
+    /// The tick and sequence of the last ID.
     last: (i128, u64),
 }
 
@@ -190,7 +191,7 @@ impl<'a> Checked<'a> {
                 Ok(()) => Ok(()),
                 Err(blocked) => {
                     batch.truncate(blocked.filled());
-                    // One more call returns the reason why the batch is blocked.
+                    // One more call returns the reason the batch is blocked.
                     Err(self.ids.try_next_id().unwrap_err())
                 }
             },
@@ -216,8 +217,8 @@ impl<'a> Checked<'a> {
         (ms - self.epoch_ms).div_euclid(self.tick_ms)
     }
 
-    /// Checks that the ID is greater than all IDs before it, has this node, and has a time that was read
-    /// during the call or is ahead of it by no more than allowed.
+    /// Checks that the ID is greater than all earlier IDs, has this node, and has a time that was read during
+    /// the call or is ahead of that by no more than allowed.
     fn issued(&mut self, id: u64, before_ms: i128) {
         let decoded = self.ids.decode(id).unwrap();
         let now = (i128::from(decoded.ticks()), decoded.sequence());
@@ -229,7 +230,7 @@ impl<'a> Checked<'a> {
         assert!(0 <= before && now.0 <= self.last_tick);
     }
 
-    /// Checks that the error has a reason, and that the reason ends when the error says.
+    /// Checks that the error is justified, and that its cause goes away when the error says it will.
     fn failed(&mut self, error: &Error) {
         check_error(
             error,

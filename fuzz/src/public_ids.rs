@@ -1,10 +1,10 @@
-//! Arbitrary keys, prefixes and texts of public IDs.
+//! Arbitrary keys, prefixes and strings for public IDs.
 
 use polyflake::{ErrorCode, PublicIds};
 
 use crate::check_error;
 
-/// The first line contains the keys, the second the prefix, and the rest is a text to decode.
+/// The first line contains the keys, the second the prefix, and the rest is a string to decode.
 pub fn public_ids(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mut lines = text.splitn(3, '\n');
@@ -14,7 +14,7 @@ pub fn public_ids(data: &[u8]) {
         Err(error) => return check_error(&error, &[ErrorCode::InvalidOption]),
     };
     match ids.decode(text) {
-        // The text is the only one of this ID under the key that it names.
+        // The string is the only one for this ID under the key it names.
         Ok(id) => {
             let named = usize::from(!prefix.is_empty()) + prefix.len();
             let mut rotated: Vec<&str> =

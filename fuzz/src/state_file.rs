@@ -10,7 +10,7 @@ const PAGE: usize = 4096;
 const HEAD: usize = 64;
 
 /// The input is eight bytes for the clock, a byte that selects what to repair (the checksum, the length), and
-/// the bytes of a state file. An invalid file must remain unchanged, and a valid file must stay valid.
+/// the bytes of a state file. An invalid file must be left unchanged, and a valid file must stay valid.
 pub fn state_file(data: &[u8]) {
     let Some((clock_ms, [right, bytes @ ..])) = data.split_first_chunk() else { return };
     let clock_ms = i64::from_le_bytes(*clock_ms);
@@ -55,7 +55,7 @@ pub fn state_file(data: &[u8]) {
     fs::remove_file(path).unwrap();
 }
 
-/// In memory, if the system has a folder for that.
+/// In an in-memory folder, if the system has one.
 static PATH: LazyLock<PathBuf> = LazyLock::new(|| {
     let memory = Path::new("/dev/shm");
     let folder = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };

@@ -1,7 +1,7 @@
 // Package recipes is for programs that use GORM: copy this file.
 //
 // The plugin gives new rows their IDs. An ID is a BIGINT in the database and a string in JSON. A polyflake.ID converts
-// itself to both, also with plain database/sql.
+// itself to both, even with plain database/sql.
 //
 //	type Order struct {
 //		ID     polyflake.ID `gorm:"primaryKey;autoIncrement:false"`

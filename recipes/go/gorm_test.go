@@ -56,7 +56,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// generators are what a recipe must take.
+// generators returns the generators that each recipe must accept.
 func generators(t *testing.T) map[string]polyflake.IDGenerator {
 	t.Helper()
 	store := "sqlite://" + filepath.Join(t.TempDir(), "store.db")

@@ -39,7 +39,7 @@ trait HasPublicId
     }
 
     /**
-     * In a route such as /orders/{order}, text that is not a public ID of this model is not found. In a route below
+     * In a route such as /orders/{order}, text that is not a public ID of this model matches no model. In a route below
      * another model, such as /users/{user}/orders/{order}, Laravel passes the key's column as the field.
      */
     public function resolveRouteBindingQuery($query, $value, $field = null)

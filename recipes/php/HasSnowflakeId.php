@@ -25,8 +25,8 @@ use Polyflake\IdGenerator;
  *         protected $casts = ['parent_id' => SnowflakeId::class];
  *     }
  *
- * PolyflakeServiceProvider provides the generator. `insert()` and `upsert()` create no models, so give their rows IDs
- * yourself: the database refuses rows without one.
+ * PolyflakeServiceProvider provides the generator. `insert()` and `upsert()` create no models, so set the IDs of their
+ * rows yourself: the database refuses rows without one.
  */
 trait HasSnowflakeId
 {
@@ -56,7 +56,7 @@ trait HasSnowflakeId
     }
 
     /**
-     * In a route such as /orders/{order}, text that is not an ID is not found. MySQL would read 12x as 12.
+     * In a route such as /orders/{order}, text that is not an ID matches no model. (MySQL would read 12x as 12.)
      */
     public function resolveRouteBindingQuery($query, $value, $field = null)
     {

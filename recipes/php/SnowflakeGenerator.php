@@ -19,15 +19,15 @@ use Polyflake\IdGenerator;
  *     #[CustomIdGenerator(SnowflakeGenerator::class)]
  *     public ?int $id = null;
  *
- * Doctrine creates an object of this class for each entity and keeps it in its metadata cache, so the generator is not
- * in the object. In Symfony, PolyflakeBundle calls `use`.
+ * Doctrine creates an object of this class for each entity and keeps it in its metadata cache, so the object does not
+ * hold the generator. In Symfony, PolyflakeBundle calls `use`.
  */
 final class SnowflakeGenerator extends AbstractIdGenerator
 {
     private static IdGenerator|Closure|null $ids = null;
 
     /**
-     * A Closure returns the generator, and is called for the first ID.
+     * A Closure must return the generator, and is called when the first ID is needed.
      */
     public static function use(IdGenerator|Closure $ids): void
     {

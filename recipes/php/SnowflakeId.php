@@ -10,7 +10,7 @@ use Polyflake\Id;
 
 /**
  * Laravel: a BIGINT that is an int in PHP, and a string in JSON, since JavaScript rounds numbers of this size. Set it
- * to an int, or to decimal text as it comes in a request.
+ * to an int, or to decimal text, for example from a request.
  */
 final class SnowflakeId implements CastsAttributes, SerializesCastableAttributes
 {

@@ -6,8 +6,8 @@ ids = generator(lambda: Snowflake(lease="redis://redis.internal/0"))
 def add() -> str:
     return str(ids.next_id())  # results are JSON, whose readers may round numbers of this size
 
-A process opens its generator when it takes its first ID, and not in `worker_process_init`: Celery
-kills a process that spends four seconds there.
+A process opens its generator when it takes its first ID, not in `worker_process_init`, because
+Celery kills a process that spends four seconds there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from polyflake_processes import Made, PerProcess
 
 
 def generator(make: Callable[[], Made]) -> PerProcess[Made]:
-    """Call this in the module of the tasks, so that it runs before Celery forks."""
+    """Call this in the module that defines the tasks, so that it runs before Celery forks."""
     ids = PerProcess(make)
 
     def close(**_: object) -> None:

@@ -26,7 +26,7 @@ def next_id() -> int:
 
 
 class SnowflakeField(models.BigIntegerField):  # type: ignore[type-arg]
-    """A BIGINT. Queries also take decimal text, as it comes from JSON or a URL."""
+    """A BIGINT. Queries also accept decimal text, such as an ID from JSON or a URL."""
 
     description = "A Snowflake ID"
 

@@ -20,8 +20,8 @@ class Orders(viewsets.ModelViewSet):
 router = routers.DefaultRouter(use_regex_path=False)
 router.register("orders", Orders)  # /orders/order_15ShV20Bxc6UJvKSQbDvo0J/
 
-Two things still show the int: CursorPagination, if it orders by the ID, and str() of a model in the
-browsable API.
+The int is still visible in two places: CursorPagination, if it orders by the ID, and str() of a
+model in the browsable API.
 """
 
 from __future__ import annotations

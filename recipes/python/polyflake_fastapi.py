@@ -1,4 +1,4 @@
-"""FastAPI: one generator for as long as the application runs, for the handlers that ask for it.
+"""FastAPI: one generator for the lifetime of the application, for the handlers that ask for it.
 
 app = FastAPI(lifespan=generator(lambda: Snowflake(lease="redis://redis.internal/0")))
 
@@ -11,7 +11,7 @@ def node(ids: SnowflakeIds) -> int:  # a Snowflake, not a Counter
     return ids.node
 
 `Order.id` is the SnowflakeID of polyflake_pydantic.py, which also suits path parameters. In models
-of request bodies, use GivenID from the same file, since FastAPI parses the JSON.
+for request bodies, use GivenID from the same file, since FastAPI parses the JSON.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from polyflake import Counter, IdGenerator, Snowflake
 def generator(
     make: Callable[[], Snowflake | Counter],
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[dict[str, Any]]]:
-    """A lifespan: makes the generator when the application starts, closes it when it ends."""
+    """A lifespan: opens the generator when the application starts, closes it at shutdown."""
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[dict[str, Any]]:

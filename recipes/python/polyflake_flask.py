@@ -32,7 +32,7 @@ from werkzeug.sansio.response import Response
 
 
 class ExactJson(DefaultJSONProvider):
-    """Writes integers that a double cannot hold exactly as strings."""
+    """Writes integers as strings if a double cannot hold them exactly."""
 
     def response(self, *args: Any, **kwargs: Any) -> Response:
         return super().response(self._exact(self._prepare_response_obj(args, kwargs)))
@@ -50,7 +50,7 @@ class ExactJson(DefaultJSONProvider):
 
 
 def read_id(value: Any) -> int:
-    """Reads an ID from a request: decimal text. A number may have been rounded, so it gets 400."""
+    """Reads decimal text as an ID. A number may have been rounded, so it is answered with 400."""
     if not isinstance(value, str):
         abort(400, "an ID is a string")
     try:

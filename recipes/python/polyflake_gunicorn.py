@@ -1,4 +1,4 @@
-"""gunicorn: each worker leases a node when it starts, logs it, and gives it back when it ends.
+"""gunicorn: each worker leases a node when it starts, logs it, and gives it back when it exits.
 
 # gunicorn.conf.py
 from polyflake_gunicorn import opener
@@ -22,13 +22,13 @@ from polyflake_processes import PerProcess
 
 
 def opener(ids: PerProcess[Snowflake]) -> Callable[[Arbiter, Worker], None]:
-    """Returns a `post_fork` that opens the worker's generator. It closes when the worker ends."""
+    """Returns a `post_fork` that opens the worker's generator. It closes when the worker exits."""
 
     def post_fork(_server: Arbiter, worker: Worker) -> None:
         try:
             worker.log.info("Worker %s has node %s", worker.pid, ids.here.node)
         except PolyflakeError as error:
-            # Raising it would stop gunicorn and all its workers. The first ID tries again.
+            # Raising it would stop gunicorn and all its workers. Taking the first ID tries again.
             worker.log.warning("Worker %s has no node yet: %s", worker.pid, error)
 
     return post_fork

@@ -1,5 +1,5 @@
-"""MCP: a server whose tools take and give IDs as strings, since models, and JSON parsers on the way
-to them, round numbers of this size.
+"""MCP: a server whose tools take and return IDs as strings, since models, and JSON parsers on the
+way to them, round numbers of this size.
 
 with Snowflake(lease="redis://redis.internal/0") as ids:
     server(ids).run()
@@ -35,7 +35,7 @@ def server(ids: Snowflake) -> MCPServer:
         return order(ids.next_id())
 
     @mcp.tool()
-    # If a model gives a rounded number, the error tells it so, and it can call again.
+    # If a model passes a rounded number, the error says so, and the model can try again.
     def find_order(id: Annotated[GivenID, Field(description="decimal digits")]) -> Order:
         """Says when and where an order was made."""
         return order(id)

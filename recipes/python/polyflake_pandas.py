@@ -3,7 +3,7 @@
 orders["made"] = orders["id"].snowflake.time(Layout("twitter"))
 orders["worker"] = orders["id"].snowflake.field(Layout("twitter"), "worker")
 
-A number that is not an ID of the layout is an error, as in `Layout.decode`.
+A number that is not an ID of the layout raises an error, as in `Layout.decode`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Snowflakes:
         return layout.decode_all(np.ascontiguousarray(self._ids))
 
     def time(self, layout: Layout) -> pd.Series[pd.Timestamp]:
-        """When each was made: the start of its tick, in UTC."""
+        """When each ID was made: the start of its tick, in UTC."""
         times = np.asarray(self.decoded(layout).timestamps_ms).view("datetime64[ms]")
         return pd.Series(times, self._ids.index).dt.tz_localize("UTC")
 

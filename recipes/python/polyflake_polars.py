@@ -15,7 +15,7 @@ from polyflake import Layout
 
 @pl.api.register_expr_namespace("snowflake")
 class Snowflakes:
-    """The times and fields of IDs. A negative number is an error."""
+    """The times and fields of IDs. A negative number raises an error."""
 
     def __init__(self, ids: pl.Expr) -> None:
         self._ids = ids.cast(pl.UInt64)
@@ -24,7 +24,7 @@ class Snowflakes:
         return (self._ids // (1 << shift) % (1 << bits)).cast(pl.Int64)
 
     def time(self, layout: Layout) -> pl.Expr:
-        """When each was made: the start of its tick, in UTC."""
+        """When each ID was made: the start of its tick, in UTC."""
         ticks = self._bits(layout.timestamp_shift, layout.timestamp_bits)
         return (ticks * layout.tick_ms + layout.epoch_ms).cast(pl.Datetime("ms", "UTC"))
 

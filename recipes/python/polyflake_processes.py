@@ -5,8 +5,9 @@ ids = PerProcess(lambda: Snowflake(lease="redis://redis.internal/0?wait=5s"))
 ids.next_id()  # in any process, even if its parent has taken IDs
 ids.here.node  # this process's Snowflake
 
-A process that ends gives its node back. If it is killed, the node stays leased for a TTL, so end a
-Pool with `close()` and `join()`: `terminate()` and the end of `with Pool()` kill its processes.
+A process that exits gives its node back. If it is killed, the node stays leased for a TTL, so shut
+a Pool down with `close()` and `join()`: `terminate()` and the end of `with Pool()` kill its
+processes.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class PerProcess(Generic[Made]):
         pid = os.getpid()
         opened = self._opened.get(pid)
         if opened is None:
-            # A process may get the PID of an ancestor that has ended, and must not find its
-            # generator. Drop it without closing, because the lease is the ancestor's.
+            # A process may have the PID of an ancestor that has exited, and must not find that
+            # ancestor's generator. Drop it without closing it: the lease is the ancestor's.
             for other in set(self._opened) - {pid}:
                 self._opened.pop(other, None)
             # No lock, since a fork could leave it locked in the child. Threads that open at the

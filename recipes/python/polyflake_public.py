@@ -34,7 +34,7 @@ else:
         """An int that has no schema without PublicID.
 
         FastAPI drops PublicID if the default is Query(), Path(), Body() or the like, and would then
-        take and show plain ints.
+        accept and show plain ints.
         """
 
         @classmethod

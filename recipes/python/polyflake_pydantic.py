@@ -3,8 +3,9 @@
 class Order(BaseModel):
     id: SnowflakeID
 
-A JSON number from 2^53 up may have been rounded, so it is refused. FastAPI and MCP parse the JSON
-themselves and give Pydantic an int: use GivenID in requests there, which refuses such an int too.
+A JSON number of 2^53 or more may have been rounded, so it is refused. FastAPI and MCP parse the
+JSON themselves and pass Pydantic an int: use GivenID for their requests, which refuses such an int
+too.
 
 In JSON Schema and OpenAPI, the type is `type: string, format: int64`.
 """
@@ -24,7 +25,7 @@ def _exact(value: Any) -> Any:
 
 
 def _read(value: Any, info: ValidationInfo) -> Any:
-    """Reads decimal text. `strict` then takes an int, and refuses the rest, even bool and float."""
+    """Reads decimal text. `strict` then accepts only an int, and refuses even bool and float."""
     if isinstance(value, str):
         return parse_id(value, "decimal")
     return _exact(value) if info.mode == "json" else value

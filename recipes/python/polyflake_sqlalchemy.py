@@ -24,7 +24,7 @@ from sqlalchemy.types import TypeDecorator
 
 
 class SnowflakeID(TypeDecorator[int]):
-    """A BIGINT. Takes an int, or decimal text, as it comes from JSON or a URL."""
+    """A BIGINT. Takes an int, or decimal text such as an ID from JSON or a URL."""
 
     impl = BigInteger
     cache_ok = True
@@ -51,5 +51,5 @@ def made_between(
     end: datetime,
     layout: Layout = Layout("twitter"),  # noqa: B008 (it never changes)
 ) -> ColumnElement[bool]:
-    """Rows made from `start` on and before `end`, found by the primary key's index."""
+    """Rows created at or after `start` and before `end`, found through the primary key's index."""
     return and_(column >= layout.min_id(start), column < layout.min_id(end))

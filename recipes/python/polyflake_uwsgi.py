@@ -1,4 +1,4 @@
-"""uWSGI: each worker leases a node when it starts, logs it, and gives it back when it ends.
+"""uWSGI: each worker leases a node when it starts, logs it, and gives it back when it exits.
 
 ids = generator(lambda: Snowflake(lease="redis://redis.internal/0"))
 
@@ -7,7 +7,7 @@ ids = generator(lambda: Snowflake(lease="redis://redis.internal/0"))
 module = shop:app
 master = true
 processes = 4
-# With die-on-term, a worker that is busy when SIGTERM comes would keep its node for a TTL.
+# With die-on-term, a worker that is busy when SIGTERM arrives would keep its node for a TTL.
 hook-master-start = unix_signal:15 gracefully_kill_them_all
 """
 

@@ -1,4 +1,4 @@
-"""For the tests with several processes: what each answers."""
+"""For the tests with several processes: the task that each process runs."""
 
 from __future__ import annotations
 

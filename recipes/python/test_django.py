@@ -99,7 +99,7 @@ def test_an_id_comes_back_as_it_went(table: str) -> None:
 
 
 def test_a_new_row_is_one_insert(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Django does not look for a row of that ID first."""
+    """Django does not look for a row with that ID first."""
     monkeypatch.setattr(shop, "ids", Given(), raising=False)
     connection = connections[table]
     connection.force_debug_cursor = True
@@ -111,7 +111,7 @@ def test_a_new_row_is_one_insert(table: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 class Given:
-    """A generator of the test's own."""
+    """The test's own generator."""
 
     def next_id(self) -> int:
         return 42
@@ -136,7 +136,7 @@ def test_it_is_a_bigint() -> None:
 
 
 def test_the_settings_are_read(tmp_path: Path) -> None:
-    """A generator that is not there is an error that names it."""
+    """A missing generator causes an error that names it."""
     if hasattr(shop, "ids"):
         del shop.ids
     with pytest.raises(ImportError, match="ids"):
@@ -187,7 +187,7 @@ class OrderSerializer(serializers.ModelSerializer):  # type: ignore[type-arg]
         ORDERS,
         queryset=Order.objects.all(),
         allow_null=True,
-        # The other messages stay as they are.
+        # The other messages stay unchanged.
         error_messages={"required": "Give the parent."},
     )
 

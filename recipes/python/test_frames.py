@@ -1,4 +1,4 @@
-"""The recipes for Polars and pandas: a column says what `decode` says of each of its IDs."""
+"""The recipes for Polars and pandas: a column's values equal those of `decode` for each ID."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from polyflake import PRESETS, Decoded, InvalidIdError, Layout
 
 
 def some(layout: Layout) -> list[Decoded]:
-    """The first and last ID, and random ones between."""
+    """The first and last ID, and random ones in between."""
     random.seed(layout.epoch_ms)
     last = 2 ** min(layout.total_bits, 63) - 1
     numbers = [0, last, *(random.randint(0, last) for _ in range(2000))]
-    # Those whose time is one of a datetime.
+    # Only those whose time fits a datetime.
     return [made for made in map(layout.decode, numbers) if made.time is not None]
 
 
@@ -63,7 +63,7 @@ def test_polars_keeps_nulls_and_refuses_negative_numbers() -> None:
 def test_pandas(preset: str, dtype: str) -> None:
     layout = Layout(preset)
     made = some(layout)
-    # Its own index, which the columns keep; a view with gaps.
+    # A view with gaps, so that its index is not the default one. The columns keep that index.
     ids = pd.Series([one.id for one in made], dtype=dtype)[::2]
     made = made[::2]
     times = ids.snowflake.time(layout)

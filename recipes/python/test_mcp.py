@@ -1,4 +1,4 @@
-"""The recipe for MCP, asked by the package's own client."""
+"""The recipe for MCP, called by the package's own client."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def ask(ids: Snowflake, mode: str, question: Callable[[Client], Awaitable[Any]])
 
 @pytest.fixture(params=["legacy", "auto"])
 def mode(request: pytest.FixtureRequest) -> str:
-    """By JSON-RPC with its handshake, or as the newer protocol."""
+    """Over JSON-RPC with its handshake, or over the newer protocol."""
     return request.param
 
 

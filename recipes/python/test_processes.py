@@ -1,7 +1,7 @@
-"""The recipes for programs of several processes: each process leases its node and gives it back.
+"""The recipes for programs with several processes: each leases its node and gives it back.
 
-The store has as many nodes as there are processes at once, and a lease holds for longer than a
-test. So a process that replaces another has a node only if the other has given back its own.
+The store has as many nodes as there are processes at once, and a lease lasts longer than a test. So
+a process that replaces another gets a node only if the other has given back its own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HERE = Path(__file__).parent
 
 
 class Issued:
-    """What processes have answered."""
+    """Collects the processes' answers."""
 
     def __init__(self) -> None:
         self.ids: list[int] = []
@@ -84,7 +84,7 @@ def test_multiprocessing(method: str, tmp_path: Path, monkeypatch: pytest.Monkey
     issued = Issued()
     issued.ids += ids.next_ids(10)
     issued.nodes[os.getpid()] = ids.here.node
-    # Each process ends after three tasks.
+    # Each process exits after three tasks.
     with multiprocessing.get_context(method).Pool(2, maxtasksperchild=3) as pool:
         for answer in pool.imap_unordered(task, range(18), chunksize=1):
             issued.add(answer)
@@ -111,13 +111,13 @@ def test_threads_that_open_at_once_share_a_lease(tmp_path: Path) -> None:
     assert len(set(issued)) == 8000
     ids.close()
     check_that_all_are_free(store, 1)
-    # A call after `close` opens again.
+    # A call after `close` opens a new generator.
     assert ids.next_id() > max(issued)
     ids.close()
 
 
 def test_a_process_that_opens_forgets_those_of_its_ancestors(tmp_path: Path) -> None:
-    """A descendant that has a dead ancestor's PID would otherwise find its generator."""
+    """A descendant with a dead ancestor's PID would otherwise find the ancestor's generator."""
     store = sqlite(tmp_path, 2)
     ids = PerProcess(lambda: Snowflake(lease=store))
     before, held = ids.next_id(), ids.here.node
@@ -132,7 +132,7 @@ def test_a_process_that_opens_forgets_those_of_its_ancestors(tmp_path: Path) -> 
         finally:
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1 - held
-    # The parent's lease is as it was.
+    # The parent's lease is unchanged.
     with pytest.raises(LeaseUnavailableError):
         Snowflake(lease=store.replace("wait=1m", "wait=0s"), node=held)
     assert ids.here.node == held
@@ -150,7 +150,7 @@ def test_it_is_an_id_generator(tmp_path: Path) -> None:
 
 @contextmanager
 def running(log: Path, *command: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A server of the environment's that ends with the block, as a service manager would end it."""
+    """Runs a server from Python's environment until the block ends, then stops it with SIGTERM."""
     environment = {**os.environ, "PYTHONPATH": str(HERE), **environment}
     program = str(Path(sys.executable).with_name(command[0]))
     with (
@@ -180,7 +180,7 @@ def client(process: subprocess.Popen[bytes], socket: Path) -> Iterator[httpx2.Cl
 
 
 def replace_workers(http: httpx2.Client, issued: Issued, end: signal.Signals) -> None:
-    """Ends four workers, one after the other, each when both have answered."""
+    """Stops four workers, one after another, each as soon as both workers have answered."""
     meetings = itertools.count()
     ended: set[int] = set()
 
@@ -244,7 +244,7 @@ def test_gunicorn_goes_on_without_a_store(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("loaded", ["before", "after"])
 def test_uwsgi(loaded: str, tmp_path: Path) -> None:
-    """The application is loaded before the fork, or after."""
+    """The application is loaded before the fork, or after it."""
     store, log, socket = sqlite(tmp_path, 2), tmp_path / "log", tmp_path / "socket"
     command = [
         "uwsgi", "--module", "shop_uwsgi:app", "--master", "--processes", "2",

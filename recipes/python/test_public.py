@@ -76,7 +76,7 @@ def test_fastapi() -> None:
     def add(given: Given) -> Order:
         return Order(id=given.parent + 1, parents=[given.parent])
 
-    # Annotations are texts here, which FastAPI looks up among the module's names.
+    # Annotations are strings here, which FastAPI looks up among the module's names.
     app.get("/orders/{order}")(get)
     app.post("/orders")(add)
     client = TestClient(app)

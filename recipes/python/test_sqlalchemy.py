@@ -98,7 +98,7 @@ def test_alembic_generates_a_migration_that_runs(
     assert "sa.Column('id', sa.BigInteger()," in migration.read_text()
     assert "polyflake" not in migration.read_text()
     command.upgrade(config, "head")
-    # An error where the database is not what the classes say.
+    # Fails if the database does not match the classes.
     command.check(config)
     with Session(engine) as session:
         session.add(Order())
@@ -115,7 +115,7 @@ def test_an_id_comes_back_as_it_went(engine: Engine) -> None:
         session.add_all([Order(), Order(), Order(), Order()])
         session.commit()
         assert session.scalars(select(Order.id).order_by(Order.id)).all() == numbers
-        # As it comes in JSON, or in a URL.
+        # As in JSON or in a URL.
         same = select(Order.id).where(Order.id == str(numbers[2]))
         assert session.scalars(same).all() == [numbers[2]]
         for wrong in (1.5, "12x", "-1", object()):
@@ -124,7 +124,7 @@ def test_an_id_comes_back_as_it_went(engine: Engine) -> None:
 
 
 class Given:
-    """A generator of the test's own."""
+    """The test's own generator."""
 
     def __init__(self, numbers: list[int]) -> None:
         self.numbers = iter(numbers)

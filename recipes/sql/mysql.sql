@@ -21,7 +21,7 @@ CREATE FUNCTION snowflake_sequence(id BIGINT) RETURNS INT DETERMINISTIC NO SQL
     RETURN id & 4095;
 
 -- Days are in UTC. On the layout's first and last day, the range covers only the part inside the layout. A day before
--- the epoch has no IDs, and a day after the end is an error (BIGINT value is out of range).
+-- the epoch has no IDs, and a day after the end causes an error (BIGINT value is out of range).
 CREATE FUNCTION first_id(day DATE) RETURNS BIGINT DETERMINISTIC NO SQL
     RETURN GREATEST(DATEDIFF(day, '1970-01-01') * 86400000 - 1288834974657, 0) * 4194304;
 

@@ -16,7 +16,7 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
 $$;
 
 -- Days are in UTC. On the layout's first and last day, the range covers only the part inside the layout. A day before
--- the epoch has no IDs, and a day after the end is an error (bigint out of range).
+-- the epoch has no IDs, and a day after the end causes an error (bigint out of range).
 CREATE FUNCTION first_id(day date) RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
     SELECT greatest((day - date '1970-01-01')::bigint * 86400000 - 1288834974657, 0) * 4194304

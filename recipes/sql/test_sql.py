@@ -1,4 +1,4 @@
-"""The recipes in SQL say what the package says."""
+"""The recipes in SQL return the same values as the package."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DAY = timedelta(days=1)
 
 
 class Database:
-    """The functions of one of the files, in their own database."""
+    """The functions from one of the files, installed in their own database."""
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
@@ -46,7 +46,7 @@ def postgres() -> Iterator[Database]:
         database.rows("DROP SCHEMA IF EXISTS recipe CASCADE")
         database.rows("CREATE SCHEMA recipe")
         database.rows("SET search_path = recipe")
-        # One for which UTC's days are not the session's.
+        # A time zone in which the session's days differ from UTC's.
         database.rows("SET TIME ZONE 'Pacific/Auckland'")
         database.rows((HERE / "postgresql.sql").read_text(encoding="utf-8"))
         yield database
@@ -137,7 +137,7 @@ def test_the_days_that_the_layout_cuts(database: Database) -> None:
     assert bounds[0][1] == LAYOUT.min_id(datetime(2010, 11, 5, tzinfo=UTC)) - 1
     assert bounds[1][0] == LAYOUT.min_id(datetime(end.year, end.month, end.day, tzinfo=UTC))
     assert bounds[1][1] == 2**63 - 1
-    # Nothing is between these.
+    # No ID lies between these.
     first, last = database.rows("SELECT first_id('2010-11-03'), last_id('2010-11-03')")[0]
     assert first > last
     with pytest.raises((psycopg.DataError, pymysql.DatabaseError), match="out of range"):
@@ -145,7 +145,7 @@ def test_the_days_that_the_layout_cuts(database: Database) -> None:
 
 
 def test_a_day_is_found_by_the_index(database: Database) -> None:
-    """BETWEEN sees the bounds as constants."""
+    """The database treats the bounds of BETWEEN as constants."""
     database.rows("CREATE TEMPORARY TABLE orders (id BIGINT PRIMARY KEY)")
     start = datetime(2026, 11, 22, tzinfo=UTC)
     numbers = [LAYOUT.compose(start + timedelta(minutes=n), 7, 0) for n in range(-2000, 2000)]

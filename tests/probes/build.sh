@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # tests/probes/build.sh: installs what the probes need, and builds the adapters in compiled languages in
-# $CARGO_TARGET_DIR/probes. C, Go and Java need libpolyflake, which pkg-config finds (PKG_CONFIG_PATH). The
-# programs store its folder, so that they run without LD_LIBRARY_PATH.
+# $CARGO_TARGET_DIR/probes. C, Go and Java need libpolyflake, which pkg-config must find (PKG_CONFIG_PATH).
+# The programs record its folder, so that they run without LD_LIBRARY_PATH.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$here/../../target}
@@ -10,7 +10,7 @@ mkdir -p "$built"
 "$here/../../tools/need" '/usr/lib/*/faketime/libfaketime.so.1' libfaketime redis-server redis-server \
   cgi-fcgi libfcgi-bin php php-cli '/usr/sbin/php-fpm*' php-fpm
 
-# This program uses the versions that the workspace pins, with which its lease tests have already built them.
+# This program uses the versions pinned by the workspace, whose lease tests have already built them.
 cp "$here/../../Cargo.lock" "$here/adapters/rust/Cargo.lock"
 cargo build -q --manifest-path "$here/adapters/rust/Cargo.toml"
 cp "$CARGO_TARGET_DIR/debug/polyflake-probe" "$built/rust"

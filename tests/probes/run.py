@@ -5,9 +5,9 @@
     python3 tests/probes/run.py --language python --only fork --json
 
 An adapter is a command that takes a situation, makes it happen, and prints the IDs; docs/probes.md
-explains how to write one. --language uses an adapter of this repository; those for rust, c, go and
-java must first be built with tests/probes/build.sh. The exit status is 0 if no ID was repeated, 1
-if one was, and 2 if an adapter failed or an argument is wrong.
+explains how to write one. --language uses an adapter from this repository; those for rust, c, go
+and java must first be built with tests/probes/build.sh. The exit status is 0 if no ID was repeated,
+1 if one was, and 2 if an adapter failed or an argument is wrong.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ LANGUAGES = {
     "php": ["php", str(HERE / "adapters/php/polyflake_adapter.php")],
 }
 
-# The meaning of an adapter's exit status.
+# The exit statuses of an adapter.
 DONE, REFUSED, UNSUPPORTED = 0, 3, 4
-# Errors that are unrelated to repeats, because the generator was not even built.
+# Errors unrelated to repeats, because the generator was not even built.
 MISUSED = {"invalid_option", "invalid_layout", "unknown_layout", "invalid_node"}
 
 FAKETIME = (
@@ -54,17 +54,17 @@ FAKETIME = (
 )
 
 
-# The number of processes of a fleet that run at the same time.
+# The number of processes in a fleet that run at the same time.
 AT_ONCE = 4
-# Fewer IDs would show little.
+# Fewer IDs would prove little.
 FEWEST = 100
-# More IDs than fit in two ticks: a generator may keep a reading of the clock for a ms, and the
-# clock may step in that ms.
+# More IDs than fit in two ticks: a generator may cache a clock reading for a millisecond, during
+# which the clock may step.
 FEWEST_STEPPED = 10_000
 
 
 class Situation(NamedTuple):
-    """A row of the table: what the adapter must do, for `parts` times `n` IDs in all."""
+    """A row in the table: what the adapter must do, for a total of `parts` times `n` IDs."""
 
     name: str
     asked: str
@@ -105,7 +105,7 @@ class Outcome:
     verdict: str  # "no repeats", "REPEATS", "refused", "unsupported" or "FAILED"
     ids: int = 0
     repeats: int = 0
-    # How often the generator failed, by the error's name.
+    # How often the generator failed, by error name.
     refused: dict[str, int] = dataclasses.field(default_factory=dict)
     detail: str = ""
 
@@ -118,7 +118,7 @@ class Outcome:
 
 
 class Ended(NamedTuple):
-    """An adapter's process that has ended."""
+    """An adapter process that has exited."""
 
     status: int
     lines: list[bytes]
@@ -126,7 +126,7 @@ class Ended(NamedTuple):
 
 
 class Failure(Exception):
-    """An adapter that did not do what docs/probes.md requires."""
+    """An adapter that did not follow docs/probes.md."""
 
 
 # The adapter's processes --------------------------------------------------------------------------
@@ -157,7 +157,7 @@ class Process:
             )
 
     def is_ready(self) -> bool:
-        """Whether it has printed `ready`, or has ended."""
+        """Whether it has printed `ready`, or has exited."""
         return self.process.poll() is not None or self.output.stat().st_size >= len("ready\n")
 
     def end(self, deadline: float) -> Ended:
@@ -194,9 +194,9 @@ def run_in_turn(
 ) -> list[Ended]:
     """Starts all processes, each of which takes its IDs as soon as the previous one is done.
 
-    Only a process holds the other end of the pipe that is the next one's standard input, and it is
-    done when it closes that end or exits. This program is not involved, so the next one continues
-    within a millisecond.
+    Each process's standard input is a pipe, whose other end is held only by the previous process.
+    When that process closes its end or exits, it is done. This program is not involved, so the next
+    process continues within a millisecond.
     """
     deadline = time.monotonic() + limit
     processes: list[Process] = []
@@ -242,12 +242,12 @@ def run_fleet(
 ) -> list[Ended]:
     """Keeps `AT_ONCE` processes running until `parts` of them have been started.
 
-    Each is killed (kill -9) as soon as it has printed its IDs, and another takes its place.
+    Each is killed (kill -9) as soon as it has printed its IDs, and a new one takes its place.
     """
     deadline = time.monotonic() + limit
     running: list[Process] = []
     ended: list[Ended] = []
-    stdin, held = os.pipe()  # each reads from it, and so waits until it is killed
+    stdin, held = os.pipe()  # each reads from it, and so blocks until it is killed
     try:
         while len(ended) < parts:
             while len(running) < min(AT_ONCE, parts - len(ended)):

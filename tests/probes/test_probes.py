@@ -1,4 +1,4 @@
-"""The duplicate probes on Polyflake in every language, and evidence that the probes can fail."""
+"""Runs the duplicate probes on Polyflake in every language, and shows that they can fail."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ class Expected(NamedTuple):
 
     parts: int | None
     refused: dict[str, int]
-    # How many more IDs are acceptable: only promises are asserted.
+    # The number of IDs by which the total may be exceeded: only promises are asserted.
     more: int = 0
 
 
 ALL = Expected(None, {})
 # The parent's IDs; both children failed.
 FORKED = Expected(1, {"forked": 2})
-# The IDs before the step, and those of the millisecond for which the reading before it may be kept:
-# 4,096 per ms, and one ms may end during that time.
+# The IDs before the step, plus those from the millisecond for which the last clock reading may be
+# kept: 4,096 per ms, and the ms may change once in that time.
 STEPPED = Expected(1, {"clock_moved_backwards": 1}, more=2 * 4096)
 # Every request failed: 4 workers x 1,000 IDs, 500 per request.
 SERVED_NONE = Expected(0, {"forked": 8})
@@ -71,7 +71,7 @@ SAME_EVERYWHERE: dict[str, Expected | str] = {
 }
 EXPECTED = {language: dict(SAME_EVERYWHERE) for language in run.LANGUAGES}
 EXPECTED["python"] |= {"prefork-one-node": SERVED_NONE}
-# Features that a language lacks, in the adapter's words.
+# Features missing from a language, in the adapter's words.
 NO_SERVER = "has no prefork server"
 NO_FORK = "a Go program cannot fork"
 NO_JAVA_FORK = "a Java program cannot fork"
@@ -87,7 +87,7 @@ EXPECTED["node"] |= {"threads": "worker threads share no objects"}
 EXPECTED["php"] |= {"threads": NO_THREADS, "worker-threads": NO_THREADS}
 EXPECTED["php"] |= {"prefork-one-node": NO_STATE}
 
-# With a lease: a child builds its own Snowflake, with its own node.
+# With a lease, a child builds its own Snowflake, with its own node.
 LEASED = {
     language: {
         situation: ALL
@@ -145,7 +145,8 @@ def missing(language: str, situation: str) -> str | None:
     return None
 
 
-# The initial environment, for programs started by other threads: pytest changes its own per test.
+# The initial environment, for programs started by other threads: pytest changes its own for each
+# test.
 ENVIRONMENT = dict(os.environ)
 Outcomes = dict[str, dict[str, Any]]
 Running = dict[str, Future[Outcomes]]
@@ -169,8 +170,8 @@ WITH_STATE = [
     *("fork", "fork-new", "prefork-one-node", "restart", "restart-1ms", "rollback-5s", "fleet"),
 ]
 
-# More nodes than the processes of a fleet that run at once, but fewer than all of its processes, so
-# that the nodes of killed processes are leased again.
+# More nodes than a fleet has processes at any one time, but fewer than it has in all, so that the
+# nodes of killed processes are leased again.
 FLEET = "ttl=3s&nodes=0-5&wait=240s"
 
 
@@ -200,9 +201,9 @@ def redis(folder: Path) -> Iterator[int]:
 
 @pytest.fixture(scope="session")
 def all_ours(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The outcomes for each language: bare, with a state file, with leases in SQLite, and of fleets
-    with leases in SQLite and in Redis. They run in parallel, since rollbacks and fleets mostly
-    sleep.
+    """The outcomes for each language: without options, with a state file, with leases in SQLite,
+    and for fleets with leases in SQLite and in Redis. They run in parallel, since rollbacks and
+    fleets spend most of their time sleeping.
     """
     scale = ["--scale", str(SCALE)]
     state = ["--option", "state={folder}/state", *(f"--only={name}" for name in WITH_STATE)]
@@ -289,7 +290,7 @@ def test_a_fleet_with_leases_in_redis(language: str, all_ours: dict[str, Running
 
 
 def test_a_fleet_on_one_node_repeats() -> None:
-    """Without leases, all processes have node 7. Retries like the textbook's test."""
+    """Without leases, all processes have node 7. Retries, as in the textbook's test."""
     options = ["--option", "node=7", "--option", "layout=cosid-second"]
     for _ in range(100):
         arguments = ("--language", "python", "--only", "fleet", *options)
@@ -303,13 +304,13 @@ def test_a_fleet_on_one_node_repeats() -> None:
 # The probes can fail ------------------------------------------------------------------------------
 
 
-# The option with which the textbook repeats IDs in a situation. By default, a tick so long that the
-# whole situation happens in it, so that processes meet in it however busy the machine is.
+# The option that makes the textbook repeat IDs in a situation. The default is a tick so long that
+# the whole situation fits in it, so that processes share it no matter how busy the machine is.
 REPEATED = dict.fromkeys(SITUATIONS, "tick_ms=3600000") | {
     "threads": "pause=1",
     "exhaustion": "wrap=1",
     "restart": "borrow=1",
-    # The step leads back to an earlier tick.
+    # The step goes back to an earlier tick.
     "rollback-5s": "tick_ms=1000",
     "rollback-5ms": "tick_ms=1",
 }
@@ -337,7 +338,7 @@ Adapter = Callable[[str], str]
 
 @pytest.fixture
 def adapter(tmp_path: Path) -> Adapter:
-    """Makes an adapter of a few lines of Python."""
+    """Makes an adapter from a few lines of Python."""
 
     def make(code: str) -> str:
         path = tmp_path / "adapter.py"
@@ -448,7 +449,7 @@ class Generator:
 
 
 def test_the_example_in_the_docs_runs(tmp_path: Path) -> None:
-    """The first Python program of docs/probes.md, an adapter for a generator in any language."""
+    """The first Python program in docs/probes.md, an adapter for a generator in any language."""
     (program,) = re.findall(r"```python\n(#!.*?)```", PAGE, re.DOTALL)
     path = tmp_path / "my-adapter"
     path.write_text(program)
@@ -465,7 +466,7 @@ def test_the_example_in_the_docs_runs(tmp_path: Path) -> None:
 def test_the_short_example_in_the_docs_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The adapter for a generator that Python can call, and how it steps the clock."""
+    """The adapter for a generator that can be called from Python, and how it steps the clock."""
     program, step = re.findall(r"```python not-run\n(.*?)```", PAGE, re.DOTALL)
     path = tmp_path / "my_adapter.py"
     path.write_text(program)

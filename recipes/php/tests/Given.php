@@ -7,7 +7,7 @@ namespace App\Tests;
 use Polyflake\IdGenerator;
 
 /**
- * A generator of the test's own: always the same ID.
+ * The test's own generator, which always returns the same ID.
  */
 final class Given implements IdGenerator
 {

@@ -178,7 +178,7 @@ final class LaravelTest extends TestCase
     public function testWorkersOfTheQueueHaveNodesOfTheirOwnAndGiveThemBack(): void
     {
         $layout = new Layout('timestamp:41|node:1|sequence:21@1767225600000/1ms');
-        // Twice: there are two nodes, which stay leased where they are not given back.
+        // Twice, because there are two nodes, which stay leased unless they are given back.
         for ($round = 1; $round <= 2; $round++) {
             $workers = [];
             foreach (['a', 'b'] as $queue) {

@@ -14,7 +14,7 @@ use Symfony\Component\Messenger\MessageBusInterface;
 use Symfony\Component\Routing\Loader\Configurator\RoutingConfigurator;
 
 /**
- * An application of Symfony, whose files are in the folder given.
+ * A Symfony application whose files are in the given folder.
  */
 final class SymfonyKernel extends Kernel
 {

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace App\Tests;
 
 /**
- * Asks for an order.
+ * A message that requests an order.
  */
 final class SymfonyMessage
 {

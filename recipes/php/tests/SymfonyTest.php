@@ -36,7 +36,7 @@ final class SymfonyTest extends TestCase
     protected function tearDown(): void
     {
         $this->kernel->shutdown();
-        // The handlers of errors that Symfony has set.
+        // Symfony has set its own error handlers.
         restore_error_handler();
         restore_exception_handler();
         unset($_ENV['POLYFLAKE_LEASE']);

@@ -13,7 +13,8 @@ use Doctrine\ORM\Mapping\Driver\AttributeDriver;
 use Doctrine\ORM\Tools\SchemaTool;
 
 /**
- * Doctrine on the MariaDB that ../test.sh has started, with an empty table of orders. Its proxies are in the folder.
+ * Doctrine on the MariaDB that ../test.sh has started, with an empty table of orders. Its proxies go into the given
+ * folder.
  */
 function entityManager(string $folder): EntityManager
 {

@@ -15,7 +15,7 @@ use Illuminate\Queue\QueueServiceProvider;
 use Illuminate\Support\Facades\Facade;
 
 /**
- * An application on the MariaDB that ../test.sh has started. The options are a Snowflake's.
+ * An application on the MariaDB that ../test.sh has started. The options are those of a Snowflake.
  *
  * @param array<string, mixed> $options
  */

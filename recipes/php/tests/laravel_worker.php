@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-// A worker of the queue that the argument names, as `artisan queue:work` starts it. It leases one of two nodes.
+// A worker for the queue that the argument names, started as by `artisan queue:work`. It leases one of two nodes.
 
 namespace App\Tests;
 

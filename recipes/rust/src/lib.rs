@@ -31,7 +31,7 @@ impl Id {
     ///
     /// # Errors
     ///
-    /// The generator's.
+    /// Any error from the generator.
     pub fn next<G: IdGenerator>(ids: &G) -> Result<Self, G::Error> {
         ids.next_id().map(Self)
     }
@@ -54,7 +54,7 @@ impl<'q, D: Database> Encode<'q, D> for Id
 where
     i64: Encode<'q, D>,
 {
-    /// An ID whose top bit is set does not fit into a BIGINT, and is an error.
+    /// Fails for an ID whose top bit is set, because it does not fit into a BIGINT.
     fn encode_by_ref(&self, buffer: &mut D::ArgumentBuffer<'q>) -> Result<IsNull, BoxDynError> {
         i64::try_from(self.0)?.encode_by_ref(buffer)
     }

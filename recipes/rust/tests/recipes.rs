@@ -13,7 +13,7 @@ struct Order {
     parent: Option<Id>,
 }
 
-/// A pool of one connection, which has its own table.
+/// A pool with one connection, which has its own table.
 async fn table() -> PgPool {
     let address = std::env::var("RECIPES_POSTGRES").expect("recipes/test.sh has started PostgreSQL");
     let pool = PgPoolOptions::new().max_connections(1).connect(&address).await.expect("PostgreSQL answers");

@@ -1,4 +1,4 @@
-/* Polyflake for C under the duplicate probes. */
+/* Adapts Polyflake for C to the duplicate probes. */
 #include <inttypes.h>
 #include <polyflake.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@ enum { DONE = 0, REFUSED = 3, UNSUPPORTED = 4, MAX_PARTS = 64 };
 static const char *situation;
 static size_t n = 1;
 static int parts = 1, behind_ms, tick_ms = 1, gate = -1;
-static char **arguments; /* options of the generator: in each a name, a null character and the value */
+static char **arguments; /* the generator's options: each a name, a null character and the value */
 
 /* The IDs that one thread or process took, and the status of the last call. */
 struct part {
@@ -37,14 +37,14 @@ static void *room(size_t items, size_t size) {
 }
 
 static const char *layout(void) {
-  /* 64 IDs per tick, so that every language uses them up. */
+  /* 64 IDs per tick, so that every language can use them up. */
   if (strcmp(situation, "exhaustion") == 0) {
     return "yitter";
   }
   return tick_ms == 1 ? "twitter" : tick_ms == 10 ? "sonyflake" : "cosid-second";
 }
 
-/* Returns true if an option of the generator is on the command line. */
+/* Returns true if the command line contains this generator option. */
 static bool has(const char *name) {
   for (char **argument = arguments; *argument != NULL; argument++) {
     if (strcmp(*argument, name) == 0) {
@@ -54,14 +54,14 @@ static bool has(const char *name) {
   return false;
 }
 
-/* Builds a generator for node 7 or on a lease, with the options from the command line. */
+/* Builds a generator, for node 7 or with a lease, using the options from the command line. */
 static polyflake_status build(polyflake_snowflake **snowflake) {
   polyflake_options *options = polyflake_options_new();
   polyflake_status status = polyflake_options_set(options, "layout", layout(), NULL);
   if (status == POLYFLAKE_OK && !has("lease")) {
     status = polyflake_options_set(options, "node", "7", NULL);
   }
-  if (status == POLYFLAKE_OK) { /* on a busy machine a thread may wait long for its turn */
+  if (status == POLYFLAKE_OK) { /* on a busy machine, a thread may wait a long time for its turn */
     status = polyflake_options_set(options, "max_wait_ms", "60000", NULL);
   }
   for (char **argument = arguments; *argument != NULL && status == POLYFLAKE_OK; argument++) {
@@ -125,7 +125,7 @@ static int greater(int one, int other) {
   return one > other ? one : other;
 }
 
-/* Runs threads that share a generator, or that have a separate one each, for the same node. */
+/* Runs threads that share a generator, or that each have their own, for the same node. */
 static int threads(polyflake_snowflake *shared) {
   struct part each[MAX_PARTS];
   int status = DONE;
@@ -143,7 +143,7 @@ static int threads(polyflake_snowflake *shared) {
   return status;
 }
 
-/* The children use the parent's generator, or build separate ones for the same node. */
+/* The children use the parent's generator, or build their own for the same node. */
 static int forked(polyflake_snowflake *inherited, polyflake_snowflake *built) {
   struct part part = part_of(inherited, n);
   int status = DONE;
@@ -185,7 +185,7 @@ static int rollback(polyflake_snowflake *snowflake) {
   struct part part = part_of(snowflake, 2 * n);
   int64_t until = monotonic_ms() + behind_ms;
   take(&part, n - 1);
-  /* Wait, so that the step leads back to the time of the first IDs. */
+  /* Wait, so that the step goes back to the time of the first IDs. */
   while (monotonic_ms() < until) {
     usleep(1000);
   }
@@ -211,7 +211,7 @@ static int restart(void) {
   while (read(STDIN_FILENO, &byte, 1) > 0) {
   }
   take_all(&part);
-  close(gate); /* now the next one starts */
+  close(gate); /* now the next process starts */
   return finish(&part);
 }
 

@@ -1,4 +1,4 @@
-// Polyflake for Go under the duplicate probes.
+// Adapts Polyflake for Go to the duplicate probes.
 package main
 
 import (
@@ -25,7 +25,7 @@ type probe struct {
 	situation string
 	numbers   map[string]int
 	options   []polyflake.Option
-	// named has the names of the options that were given.
+	// named contains the names of the options that were given.
 	named map[string]bool
 }
 
@@ -52,11 +52,11 @@ func fromArguments(arguments []string) probe {
 func (p probe) build() (*polyflake.Snowflake, error) {
 	layout := map[int]string{1: "twitter", 10: "sonyflake", 1000: "cosid-second"}[p.numbers["tick_ms"]]
 	if p.situation == "exhaustion" {
-		layout = "yitter" // 64 IDs per tick, so that every language uses them up
+		layout = "yitter" // 64 IDs per tick, so that every language can use them up
 	}
 	options := []polyflake.Option{
 		polyflake.WithLayout(layout),
-		polyflake.MaxWait(time.Minute), // on a busy machine a goroutine may wait long for its turn
+		polyflake.MaxWait(time.Minute), // on a busy machine, a goroutine may wait a long time for its turn
 	}
 	if !p.named["lease"] {
 		options = append(options, polyflake.Node(7))
@@ -110,7 +110,7 @@ func (t *part) finish() int {
 	return refused
 }
 
-// goroutines runs work in one goroutine per part, and prints the IDs that they took.
+// goroutines runs work in one goroutine per part, and prints the IDs they took.
 func (p probe) goroutines(work func(*part)) int {
 	parts := make([]part, p.numbers["parts"])
 	var running sync.WaitGroup
@@ -140,7 +140,7 @@ func (p probe) rollback(ids *polyflake.Snowflake) int {
 	began := time.Now()
 	var t part
 	t.take(ids, p.numbers["n"]-1)
-	// Wait, so that the step leads back to the time of the first IDs.
+	// Wait, so that the step goes back to the time of the first IDs.
 	time.Sleep(behind - time.Since(began))
 	t.take(ids, 1)
 	must(os.WriteFile(clock, fmt.Appendf(nil, "-%f\n", behind.Seconds()), 0o600))
@@ -155,7 +155,7 @@ func (p probe) restart() int {
 	must(err)
 	var t part
 	t.takeFromNew(p, p.numbers["n"])
-	// This starts the next one.
+	// This starts the next process.
 	must(os.NewFile(uintptr(p.numbers["gate"]), "gate").Close())
 	return t.finish()
 }

@@ -14,7 +14,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 
-/** Polyflake for Java under the duplicate probes. */
+/** Adapts Polyflake for Java to the duplicate probes. */
 final class PolyflakeAdapter {
     private static final int DONE = 0;
     private static final int REFUSED = 3;
@@ -50,8 +50,8 @@ final class PolyflakeAdapter {
             default -> "twitter";
         };
         Snowflake.Builder builder = Snowflake.builder()
-                .layout(situation.equals("exhaustion") ? "yitter" : layout) // 64 IDs a tick: every language uses them up
-                .maxWait(Duration.ofMinutes(1)); // on a busy machine a thread may wait long for its turn
+                .layout(situation.equals("exhaustion") ? "yitter" : layout) // 64 IDs per tick, so any language runs out
+                .maxWait(Duration.ofMinutes(1)); // on a busy machine, a thread may wait a long time for its turn
         if (!options.containsKey("lease")) {
             builder.node(7);
         }
@@ -99,7 +99,7 @@ final class PolyflakeAdapter {
         }
     }
 
-    /** Runs work in one thread per part, and prints the IDs that they took. */
+    /** Runs work in one thread per part, and prints the IDs they took. */
     private int threads(Consumer<Part> work) throws InterruptedException {
         List<Part> parts = new ArrayList<>();
         List<Thread> running = new ArrayList<>();
@@ -124,7 +124,7 @@ final class PolyflakeAdapter {
         long began = System.nanoTime();
         Part part = new Part();
         part.take(ids, numbers.get("n") - 1);
-        // Wait, so that the step leads back to the time of the first IDs.
+        // Wait, so that the step goes back to the time of the first IDs.
         long left = behindMs - (System.nanoTime() - began) / 1_000_000;
         if (left > 0) {
             Thread.sleep(left);
@@ -141,7 +141,7 @@ final class PolyflakeAdapter {
         System.in.readAllBytes();
         Part part = new Part();
         part.takeFromNew(this, numbers.get("n"));
-        // This starts the next one. Java itself cannot close a file descriptor.
+        // This starts the next process. Java itself cannot close a file descriptor.
         Linker linker = Linker.nativeLinker();
         int closed = (int) linker.downcallHandle(linker.defaultLookup().find("close").orElseThrow(),
                 FunctionDescriptor.of(ValueLayout.JAVA_INT, ValueLayout.JAVA_INT)).invokeExact((int) numbers.get("gate"));

@@ -1,4 +1,4 @@
-// Polyflake for Node under the duplicate probes. POLYFLAKE_NODE is the package: a name, or a path to its node.mjs.
+// Adapts Polyflake for Node to the duplicate probes. POLYFLAKE_NODE is the package: a name, or a path to its node.mjs.
 
 import { parse, run, unsupported, workerNumber } from "./situations.mjs";
 
@@ -12,12 +12,12 @@ async function build({ situation, tickMs, options }) {
     /^\d+$/.test(text) ? Number(text) : text,
   ]);
   const ids = await Snowflake.open({
-    // 64 IDs per tick, so that every language uses them up.
+    // 64 IDs per tick, so that every language can use them up.
     layout: situation === "exhaustion" ? "yitter" : LAYOUTS[tickMs],
     // As the README requires, each process has a different node, and worker threads share their process's
     // node.
     ...(options.lease === undefined && { node: situation === "prefork" ? workerNumber() : 7 }),
-    // On a busy machine a thread may wait long for its turn.
+    // On a busy machine, a thread may wait a long time for its turn.
     maxWaitMs: 60_000,
     ...Object.fromEntries(given),
   });

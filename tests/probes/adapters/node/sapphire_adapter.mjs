@@ -1,4 +1,4 @@
-// npm's @sapphire/snowflake under the duplicate probes (npm install @sapphire/snowflake, where Node finds it).
+// Adapts npm's @sapphire/snowflake to the duplicate probes (npm install @sapphire/snowflake, where Node can find it).
 
 import { createRequire } from "node:module";
 import { join } from "node:path";

@@ -29,7 +29,7 @@ export function parse() {
   };
 }
 
-// In a prefork server, a number that no other worker ever gets.
+// Returns a number that no other worker in a prefork server ever has.
 export function workerNumber() {
   return cluster.worker.id;
 }
@@ -45,9 +45,9 @@ async function take(build, n, part = { ids: [], refused: null }) {
     const nextId = await build();
     for (let i = 0; i < n; i++) part.ids.push(String(nextId()));
   } catch (error) {
-    // This is a mistake in the adapter, not an error of the generator.
+    // This is a mistake in the adapter, not an error from the generator.
     if (error instanceof TypeError || error instanceof ReferenceError) throw error;
-    // Polyflake's codes are the names used in all languages, in upper case.
+    // Polyflake's codes are the names used in every language, in upper case.
     part.refused = error.code?.toLowerCase() ?? error.name;
   }
   return part;
@@ -64,7 +64,7 @@ function finish(...parts) {
   process.exit(parts.some(({ refused }) => refused) ? REFUSED : DONE);
 }
 
-// Each worker thread has a separate generator, all for the same node.
+// Each worker thread has its own generator, all for the same node.
 async function workerThreads(_, { parts }) {
   const taking = Array.from({ length: parts }, () => {
     const worker = new Worker(process.argv[1], { argv: process.argv.slice(2) });
@@ -83,7 +83,7 @@ async function rollback(build, { n, behindMs }) {
     nextId = await build();
     return nextId;
   }, n - 1);
-  // Wait, so that the step leads back to the time of the first IDs.
+  // Wait, so that the step goes back to the time of the first IDs.
   while (process.hrtime.bigint() < began + BigInt(behindMs) * 1_000_000n) {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
   }
@@ -92,7 +92,7 @@ async function rollback(build, { n, behindMs }) {
   finish(before, last, await take(() => nextId, n));
 }
 
-// Takes more IDs than fit in the ticks that pass.
+// Takes more IDs than fit in the elapsed ticks.
 async function exhaustion(build, { n }) {
   finish(await take(build, n));
 }
@@ -102,7 +102,7 @@ async function restart(build, { n, gate }) {
   writeSync(1, "ready\n");
   readFileSync(0);
   const part = await take(build, n);
-  // This starts the next one.
+  // This starts the next process.
   closeSync(gate);
   finish(part);
 }

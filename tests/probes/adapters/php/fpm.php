@@ -1,7 +1,7 @@
 <?php
 
 /*
- * Served by php-fpm in the prefork probes. Each request builds a generator, as usual in PHP, and takes IDs.
+ * Served by php-fpm in the prefork probes. Each request builds a generator, as is usual in PHP, and takes IDs.
  */
 
 declare(strict_types=1);
@@ -10,7 +10,7 @@ require __DIR__ . '/probe.php';
 
 $probe = new Probe(explode(' ', (string) getenv('PROBE')));
 $left = $probe->n * $probe->parts - ((int) $_SERVER['QUERY_STRING'] - 1) * $probe->idsPerRequest();
-// Each worker holds its first request until all have one: otherwise one could answer all.
+// Each worker holds its first request until all workers have one: otherwise, a single worker could answer them all.
 $folder = getenv('PROBE_FOLDER');
 touch("$folder/worker-" . getmypid());
 while (count(glob("$folder/worker-*") ?: []) < $probe->parts) {

@@ -1,8 +1,8 @@
 <?php
 
 /*
- * Polyflake for PHP under the duplicate probes. POLYFLAKE_PHP is the file that loads the package, such as Composer's
- * vendor/autoload.php.
+ * Adapts Polyflake for PHP to the duplicate probes. POLYFLAKE_PHP is the file that loads the package, such as
+ * Composer's vendor/autoload.php.
  */
 
 declare(strict_types=1);
@@ -27,7 +27,7 @@ function unsupported(string $why): never
     exit(4);
 }
 
-/** The children use the parent's generator, or build separate ones for the same node. */
+/** The children use the parent's generator, or build their own for the same node. */
 function forked(Probe $probe, bool $childrenBuild): int
 {
     if (!function_exists('pcntl_fork')) {
@@ -61,7 +61,7 @@ function rollback(Probe $probe): int
     $part = new Part();
     $until = hrtime(true) + $probe->behindMs * 1_000_000;
     $part->take(static fn () => $ids, $probe->n - 1);
-    // Wait, so that the step leads back to the time of the first IDs.
+    // Wait, so that the step goes back to the time of the first IDs.
     while (hrtime(true) < $until) {
         usleep(1000);
     }
@@ -70,7 +70,7 @@ function rollback(Probe $probe): int
     return finish($part->take(static fn () => $ids, $probe->n));
 }
 
-/** Starts when the previous process has ended, as a restarted program would. */
+/** Starts when the previous process has exited, as a restarted program would. */
 function restart(Probe $probe): int
 {
     fwrite(STDOUT, "ready\n");
@@ -101,7 +101,7 @@ function fleet(Probe $probe): int
     return $status;
 }
 
-/** Runs a php-fpm in a temporary folder, which serves fpm.php. */
+/** Runs php-fpm in a temporary folder, to serve fpm.php. */
 function prefork(Probe $probe): int
 {
     $names = 'php-fpm' . PHP_MAJOR_VERSION . '.' . PHP_MINOR_VERSION . ' php-fpm';
@@ -150,7 +150,7 @@ function prefork(Probe $probe): int
     }
 }
 
-/** @return list<Part> the answers to the requests, two of which run at the same time for each worker */
+/** @return list<Part> the answers to the requests, which are sent two per worker at a time */
 function ask(Probe $probe, string $folder): array
 {
     $requests = (int) ceil($probe->n * $probe->parts / $probe->idsPerRequest());

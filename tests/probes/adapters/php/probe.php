@@ -1,7 +1,7 @@
 <?php
 
 /*
- * Shared by polyflake_adapter.php and the script that its php-fpm serves.
+ * Code shared by polyflake_adapter.php and the script that its php-fpm serves.
  */
 
 declare(strict_types=1);
@@ -39,12 +39,12 @@ final class Probe
         $this->parts = $given['parts'] ?? 1;
         $this->behindMs = $given['behind_ms'] ?? 0;
         $this->tickMs = $given['tick_ms'] ?? 1;
-        // PHP cannot close the gate, which is a file descriptor. The next process starts when this one ends.
+        // PHP cannot close the gate, which is a file descriptor. The next process starts when this one exits.
         unset($given['n'], $given['parts'], $given['behind_ms'], $given['tick_ms'], $given['gate']);
         $this->options = $given;
     }
 
-    /** Small enough that each worker of a server gets a request. */
+    /** Small enough that every worker of a server is given a request. */
     public function idsPerRequest(): int
     {
         return min(500, $this->n);
@@ -57,17 +57,17 @@ final class Probe
             $options[lcfirst(str_replace('_', '', ucwords($name, '_')))] = $value;
         }
         if ($this->situation === 'rollback') {
-            // PHP loads libpolyflake with RTLD_DEEPBIND, which bypasses libfaketime, but microtime shows the
-            // changed time.
+            // PHP loads libpolyflake with RTLD_DEEPBIND, which bypasses libfaketime, but microtime returns the changed
+            // time.
             $options['clock'] = static fn (): int => (int) (microtime(true) * 1000);
         }
         if (!isset($options['lease'])) {
             $options += ['node' => $this->situation === 'prefork' ? self::ownNode() : 7];
         }
         return new Snowflake(...($options + [
-            // 64 IDs per tick, so that every language uses them up.
+            // 64 IDs per tick, so that every language can use them up.
             'layout' => $this->situation === 'exhaustion' ? 'yitter' : self::LAYOUTS[$this->tickMs],
-            // On a busy machine a process may wait long for its turn.
+            // On a busy machine, a process may wait a long time for its turn.
             'maxWaitMs' => 60_000,
         ]));
     }

@@ -1,4 +1,4 @@
-"""gunicorn's settings: gives each worker a number that no other worker of the server ever gets."""
+"""gunicorn's settings: each worker gets a number that no other worker of the server ever has."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Polyflake for Python under the duplicate probes."""
+"""Adapts Polyflake for Python to the duplicate probes."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ def build(probe: Probe) -> NextId:
     if probe.situation == "fleet" and not {"lease", "node", "state"} & probe.options.keys():
         unsupported("processes that have no node of their own need a lease")
     options: dict[str, Any] = {
-        # 64 IDs per tick, so that Python uses them up too.
+        # 64 IDs per tick, so that even Python can use them up.
         "layout": "yitter" if probe.situation == "exhaustion" else LAYOUTS[probe.tick_ms],
-        # On a busy machine a thread may wait long for its turn.
+        # On a busy machine, a thread may wait a long time for its turn.
         "max_wait_ms": 60_000,
         **{name: int(text) if text.isdigit() else text for name, text in probe.options.items()},
     }

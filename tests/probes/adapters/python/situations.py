@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, NoReturn
 HERE = Path(__file__).resolve().parent
 DONE, REFUSED, UNSUPPORTED = 0, 3, 4
 IDS_PER_REQUEST = 500
-# Mistakes in an adapter, not errors of a generator.
+# Mistakes in an adapter, rather than errors from a generator.
 MISTAKES = (AttributeError, ImportError, NameError, TypeError)
 
 
@@ -118,18 +118,18 @@ def threads(build: Build, probe: Probe) -> int:
 
 
 def worker_threads(build: Build, probe: Probe) -> int:
-    """Each thread has a separate generator, all for the same node."""
+    """Each thread has its own generator, all for the same node."""
     return finish(in_threads([lambda: build(probe)] * probe.parts, probe.n))
 
 
 def fork(build: Build, probe: Probe) -> int:
-    """The parent and its children use the generator that the parent built."""
+    """The parent and its children use the generator built by the parent."""
     next_id = build(probe)
     return forked(next_id, lambda: next_id, probe)
 
 
 def fork_new(build: Build, probe: Probe) -> int:
-    """The children build separate generators for the parent's node."""
+    """The children build their own generators for the parent's node."""
     return forked(build(probe), lambda: build(probe), probe)
 
 
@@ -158,7 +158,7 @@ def rollback(build: Build, probe: Probe) -> int:
     next_id = build(probe)
     began = time.monotonic()
     before = Part().take(lambda: next_id, probe.n - 1)
-    # Wait, so that the step leads back to the time of the first IDs. Not with time.sleep, which
+    # Wait, so that the step goes back to the time of the first IDs. This avoids time.sleep, which
     # libfaketime breaks.
     select.select([], [], [], max(0, began + probe.behind_ms / 1000 - time.monotonic()))
     last = Part().take(lambda: next_id, 1)
@@ -167,7 +167,7 @@ def rollback(build: Build, probe: Probe) -> int:
 
 
 def exhaustion(build: Build, probe: Probe) -> int:
-    """More IDs than fit in the ticks that pass."""
+    """Takes more IDs than fit in the elapsed ticks."""
     return finish([Part().take(lambda: build(probe), probe.n)])
 
 
@@ -176,7 +176,7 @@ def restart(build: Build, probe: Probe) -> int:
     os.write(1, b"ready\n")
     sys.stdin.buffer.read()
     part = Part().take(lambda: build(probe), probe.n)
-    # This starts the next one, within the same tick if possible.
+    # This starts the next process, within the same tick if possible.
     os.close(probe.gate)
     return finish([part])
 
@@ -198,7 +198,7 @@ def fleet(build: Build, probe: Probe) -> int:
 
 
 def worker_number() -> int:
-    """A number that no other worker of the server ever gets: gunicorn.conf.py sets it."""
+    """A number that no other worker of the server ever has, set by gunicorn.conf.py."""
     return int(os.environ["WORKER_NUMBER"])
 
 
@@ -225,7 +225,7 @@ def application(adapter: str) -> Callable[[dict[str, str], Callable[..., Any]], 
 
 
 def wait_for_the_others(workers: int) -> None:
-    """Makes each worker hold its first request until all have one, or one could answer all."""
+    """Each worker holds its first request until all have one; if not, one could answer them all."""
     here = Path.cwd()  # the server's folder
     (here / f"worker-{os.getpid()}").touch()
     while len(list(here.glob("worker-*"))) < workers:
@@ -239,7 +239,7 @@ class UnixConnection(HTTPConnection):
 
 
 def is_listening(address: str) -> bool:
-    """Returns true if a server accepts connections. Its socket exists slightly earlier."""
+    """Returns true if a server accepts connections. Its socket appears slightly earlier."""
     with socket(AF_UNIX, SOCK_STREAM) as client:
         return client.connect_ex(address) == 0
 

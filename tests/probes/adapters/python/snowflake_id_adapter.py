@@ -1,4 +1,4 @@
-"""PyPI's snowflake-id under the duplicate probes (pip install snowflake-id)."""
+"""Adapts PyPI's snowflake-id to the duplicate probes (pip install snowflake-id)."""
 
 from situations import NextId, Probe, run, unsupported, worker_number
 from snowflake import SnowflakeGenerator

@@ -1,8 +1,8 @@
 """The textbook Snowflake, which repeats IDs and so shows that the probes can fail.
 
-Options: wrap=1 wraps a sequence that is used up, borrow=1 continues in the next tick before its
-time (both with 6 bits of sequence), pause=1 lets other threads run between reading and writing
-its state. tick_ms=3600000 makes ticks of an hour, in which two processes meet however busy the
+Options: wrap=1 wraps a sequence that is used up, borrow=1 continues in the next tick ahead of time
+(both with 6 sequence bits), pause=1 lets other threads run between reading and writing its state.
+tick_ms=3600000 makes ticks an hour long, so that two processes share one no matter how busy the
 machine is.
 """
 
@@ -20,7 +20,7 @@ class Textbook:
         self.wraps = "wrap" in probe.options
         self.borrows = "borrow" in probe.options
         self.pauses = "pause" in probe.options
-        # Enough for a tick, except for the options that test exhaustion.
+        # Enough for a tick, except with the options that test exhaustion.
         self.sequence_bits = 6 if self.wraps or self.borrows else 12 if self.tick_ms < 1000 else 22
         self.last = -1
         self.sequence = 0

@@ -1,4 +1,4 @@
-//! Polyflake for Rust under the duplicate probes.
+//! Adapts Polyflake for Rust to the duplicate probes.
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
@@ -58,13 +58,13 @@ impl Probe {
 
     fn build(&self) -> Result<Snowflake, Error> {
         let layout = match (self.situation.as_str(), self.tick_ms) {
-            // 64 IDs per tick, so that every language uses them up.
+            // 64 IDs per tick, so that every language can use them up.
             ("exhaustion", _) => "yitter",
             (_, 1) => "twitter",
             (_, 10) => "sonyflake",
             _ => "cosid-second",
         };
-        // On a busy machine a thread may wait long for its turn.
+        // On a busy machine, a thread may wait a long time for its turn.
         let mut options = Snowflake::builder().layout(layout).max_wait_ms(60_000);
         if !self.has("lease") {
             options = options.node(7);
@@ -129,7 +129,7 @@ fn unsupported(why: &str) -> i32 {
     UNSUPPORTED
 }
 
-/// Runs threads that share a generator, or that have a separate one each, for the same node.
+/// Runs threads that share a generator, or that each have their own, for the same node.
 fn threads(probe: &Probe, shared: Option<&Snowflake>) -> io::Result<i32> {
     let together = Arc::new(Barrier::new(probe.parts));
     let parts: Vec<Part> = thread::scope(|scope| {
@@ -156,12 +156,12 @@ fn threads(probe: &Probe, shared: Option<&Snowflake>) -> io::Result<i32> {
     Ok(status)
 }
 
-/// The children use the parent's generator, or build separate ones for the same node.
+/// The children use the parent's generator, or build their own for the same node.
 fn forked(probe: &Probe, ids: &Snowflake, children_build: bool) -> io::Result<i32> {
     let mut parents = Part::default();
     parents.take(ids, 1);
     for _ in 1..probe.parts {
-        // SAFETY: this program has one thread.
+        // SAFETY: this program has only one thread.
         match unsafe { libc::fork() } {
             -1 => return Err(io::Error::last_os_error()),
             0 => {
@@ -198,7 +198,7 @@ fn rollback(probe: &Probe, ids: &Snowflake) -> io::Result<i32> {
     let began = Instant::now();
     let mut part = Part::default();
     part.take(ids, probe.n - 1);
-    // Wait, so that the step leads back to the time of the first IDs.
+    // Wait, so that the step goes back to the time of the first IDs.
     thread::sleep(behind.saturating_sub(began.elapsed()));
     part.take(ids, 1);
     std::fs::write(clock, format!("-{}\n", behind.as_secs_f64()))?;
@@ -212,8 +212,8 @@ fn restart(probe: &Probe) -> io::Result<i32> {
     io::stdin().read_to_end(&mut Vec::new())?;
     let mut part = Part::default();
     part.take_from(probe.build(), probe.n);
-    // SAFETY: the runner gave this to the program, which uses it nowhere else. Closing it starts the next
-    // process.
+    // SAFETY: the runner gave this file descriptor to the program, which uses it nowhere else. Closing it starts the
+    // next process.
     drop(unsafe { OwnedFd::from_raw_fd(probe.gate) });
     part.finish()
 }

@@ -6,7 +6,7 @@ import java.io.Writer;
 import java.nio.file.Path;
 import java.util.Objects;
 
-/** A test's own server, started by coordination/examples/store_server.rs. It stops when this process ends. */
+/** A test's own server, started by coordination/examples/store_server.rs. It stops when this process exits. */
 public final class StoreServer implements AutoCloseable {
     public final String url;
     private final Process process;

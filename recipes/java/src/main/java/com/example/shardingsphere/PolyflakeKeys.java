@@ -24,10 +24,10 @@ import org.apache.shardingsphere.infra.algorithm.keygen.core.KeyGenerateAlgorith
  *
  * <p>Name this class in the file
  * {@code META-INF/services/org.apache.shardingsphere.infra.algorithm.keygen.core.KeyGenerateAlgorithm}.
- * The process gives its node back when it ends.
+ * The process gives its node back when it exits.
  */
 public final class PolyflakeKeys implements KeyGenerateAlgorithm {
-    /** ShardingSphere makes an instance of this class whenever it reads the configuration. */
+    /** ShardingSphere creates an instance of this class whenever it reads the configuration. */
     private static final Map<Properties, Snowflake> OPEN = new ConcurrentHashMap<>();
 
     private Snowflake ids;

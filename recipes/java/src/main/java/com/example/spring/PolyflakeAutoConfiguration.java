@@ -18,8 +18,8 @@ import org.springframework.context.annotation.Bean;
  *
  * <p>Name this class in the file
  * {@code META-INF/spring/org.springframework.boot.autoconfigure.AutoConfiguration.imports}. With a lease, the program
- * waits for a node when it starts. When it stops, it gives the node back after the last requests, and after all beans
- * that use the Snowflake.
+ * waits for a node when it starts. When it stops, it gives the node back once the last requests have finished and all
+ * beans that use the Snowflake have been destroyed.
  */
 @AutoConfiguration
 @EnableConfigurationProperties(PolyflakeAutoConfiguration.Options.class)

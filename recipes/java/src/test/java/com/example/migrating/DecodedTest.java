@@ -89,7 +89,7 @@ class DecodedTest {
 
     @Test
     void shardingSphere() {
-        // The generator was given no worker.
+        // The generator was not given a worker.
         SnowflakeKeyGenerateAlgorithm ids = new SnowflakeKeyGenerateAlgorithm();
         ids.init(new Properties());
         check("shardingsphere", Map.of("worker", 0L), () -> (long) ids.generateKeys(null, 1).iterator().next());

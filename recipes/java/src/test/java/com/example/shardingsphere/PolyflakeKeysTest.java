@@ -83,7 +83,7 @@ class PolyflakeKeysTest {
                 try (PreparedStatement insert = connection.prepareStatement(
                         "INSERT INTO sharded_orders (name) VALUES (?)", Statement.RETURN_GENERATED_KEYS)) {
                     // Insert slowly, so that each key begins a new tick: if the sequence began at 0 each time, only one
-                    // database would get rows.
+                    // database would receive rows.
                     for (int i = 0; i < 100; i++) {
                         insert.setString(1, "an order");
                         assertEquals(1, insert.executeUpdate());
