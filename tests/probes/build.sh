@@ -21,11 +21,14 @@ read -ra flags < <(pkg-config --cflags --libs polyflake)
   "${flags[@]}" -pthread "-Wl,-rpath,$library"
 
 if jdk=$("$here/../../bindings-c/java/jdk"); then
+  # `make test` starts many short-lived JVMs, and the second compiler would use more processor time than it saves.
+  options="-XX:+UseSerialGC --enable-native-access=ALL-UNNAMED"
+  [ "${PROFILE:-}" != dev ] || options+=" -XX:TieredStopAtLevel=1"
   "$jdk/bin/javac" -Xlint:-options --release 22 -d "$built/java-classes" \
     "$here"/../../bindings-c/java/src/main/java/io/polyflake/*.java "$here/adapters/java/PolyflakeAdapter.java"
   cat > "$built/java" <<SH
 #!/bin/sh
-exec "$jdk/bin/java" -XX:+UseSerialGC --enable-native-access=ALL-UNNAMED \
+exec "$jdk/bin/java" $options \
   "-Dpolyflake.library=$library/libpolyflake.so.0" -cp "$built/java-classes" PolyflakeAdapter "\$@"
 SH
   chmod +x "$built/java"
