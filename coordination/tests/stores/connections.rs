@@ -315,7 +315,7 @@ fn mariadb_waits_for_a_lock_for_a_bounded_time() {
     });
 }
 
-/// Cancelled attempts leave few statements on the server, and those take no numbers later.
+/// Cancelled attempts leave no statement on the server, and take no numbers later.
 #[test]
 fn attempts_that_are_ended_leave_nothing_behind() {
     let server = postgres();
@@ -329,21 +329,20 @@ fn attempts_that_are_ended_leave_nothing_behind() {
     // A statement waits for a table's lock before it can set any limit, so the server is asked to stop it.
     for locked in [HOLD, "LOCK TABLE leaf_alloc IN ACCESS EXCLUSIVE MODE"] {
         let held = Session::of_postgres(&server, locked);
-        let most = block(async {
-            let mut most = 0;
+        block(async {
             for _ in 0..12 {
                 let ended =
                     timeout(Duration::from_millis(300), rows(&mut store).reserve(&name, &only(1000))).await;
                 assert!(!matches!(ended, Ok(Ok(_))), "{ended:?}");
                 store.disconnect();
-                // As with the keeper, the request to stop a statement continues alongside the next attempt.
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                most = most.max(busy());
+                // As with the keeper, the request to stop a statement continues in this runtime.
+                let deadline = Instant::now() + LONG;
+                while busy() > 0 {
+                    assert!(Instant::now() < deadline, "{locked}: a statement waits");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
             }
-            most
         });
-        assert!(most <= 3, "{most} at once");
-        wait_until("no statement waits", || busy() == 0);
         drop(held);
     }
     assert_eq!(listed(&block(take(&mut store, &name, &only(1)))), [1]);
@@ -423,8 +422,9 @@ fn a_locked_table_behind_a_pooler() {
                 pause().await;
                 most = most.max(waiting());
             }
-            // One statement that was not expected to wait, and those that wait for a second.
-            assert!(most <= 4, "{table}: {most} at once");
+            // One statement that was not expected to wait, and those that wait for a second: about four, or more if
+            // the server is slow. Without the limit of a second, all 30 would wait.
+            assert!(most <= 12, "{table}: {most} at once");
             let deadline = Instant::now() + LONG;
             while waiting() > 1 {
                 assert!(Instant::now() < deadline, "not only the first waits");
