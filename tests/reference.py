@@ -384,7 +384,7 @@ def format_id(id_: int, format_: str) -> str:
 def parse_id(text: str, format_: str) -> int:
     how = _text_format(format_)
     if not text:
-        raise Refused("invalid_id", "an empty text")
+        raise Refused("invalid_id", "an empty string")
     if format_ == "uuid":
         return _from_uuid(text)
     value = 0

@@ -234,7 +234,7 @@ REFUSED_LAYOUTS = [
     ("twitter@0/1ms", "a preset's name is not a list of fields"),
     ("twitter:41", "a preset's name is not a list of fields"),
     ("twitter/1ms", "a preset's name with a tick"),
-    ("", "an empty text"),
+    ("", "an empty string"),
     (" ", "a space"),
     ("Twitter", "upper case"),
     ("TWITTER", "upper case"),

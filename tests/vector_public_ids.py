@@ -75,7 +75,7 @@ def public_ids_refused() -> Iterator[Case]:
     cases = [
         (keys, "order", text, why)
         for text, why in [
-            ("", "an empty text"),
+            ("", "an empty string"),
             ("order", "only the prefix, without _"),
             ("order_", "only the prefix"),
             ("order_1", "only the prefix and the key's number"),
@@ -158,7 +158,7 @@ def public_keys_refused() -> Iterator[Case]:
         (keys, "order", why)
         for keys, why in [
             ([], "no key"),
-            ([""], "an empty text"),
+            ([""], "an empty string"),
             ([" ,\n"], "a text without a key"),
             ([*MOST, LAST], "17 keys"),
             ([" ".join([*MOST, LAST])], "17 keys in one text"),

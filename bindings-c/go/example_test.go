@@ -286,7 +286,7 @@ func ExamplePublicIDs_json() {
 	// Output:
 	// 1541815603606036480
 	// {"id":"order_15ShV20Bxc6UJvKSQbDvo0J"} <nil>
-	// polyflake: invalid_id: the text does not begin with `order_`
+	// polyflake: invalid_id: the string does not begin with `order_`
 }
 
 func ExamplePublicIDs_http() {

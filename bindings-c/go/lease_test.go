@@ -195,7 +195,7 @@ func TestLeaseIsFreeAfterClose(t *testing.T) {
 	address := store(t, "nodes=741-741&label=somebody&wait=")
 	ids := leased(t, address+"1s")
 	if _, said := other(t, address+"0s"); !strings.Contains(said, "lease_unavailable: no node is free: all 1 ") ||
-		!strings.Contains(said, "node 741 of `somebody` frees first, in ") {
+		!strings.Contains(said, "node 741, held by `somebody`, becomes free first, in ") {
 		t.Errorf("said %s", said)
 	}
 	ids.Close()

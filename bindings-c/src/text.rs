@@ -118,7 +118,7 @@ pub(crate) unsafe fn write_text(text: &str, target: *mut c_char, capacity: usize
         return Err(Failure::Misuse("text is NULL"));
     }
     if capacity <= text.len() {
-        return Err(Failure::Misuse("capacity is too small for the text and its NUL"));
+        return Err(Failure::Misuse("capacity is too small for the string and its NUL"));
     }
     // SAFETY: as the caller promises, and text.len() < capacity.
     unsafe {

@@ -27,6 +27,6 @@ fn the_header_lists_the_options_of_a_snowflake() {
         .filter_map(|line| line.strip_prefix(" * ")?.split("  ").next())
         .filter(|it| !it.is_empty());
     let unknown = polyflake::Options::default().set("?", "").unwrap_err().to_string();
-    let (_, known) = unknown.split_once("there are ").unwrap();
+    let (_, known) = unknown.split_once("the options are ").unwrap();
     assert_eq!(listed.collect::<Vec<_>>(), known.split(", ").collect::<Vec<_>>());
 }

@@ -199,14 +199,14 @@ export function parseId(text_: string, format: Format = "decimal"): bigint {
       fail(INVALID_ID, `a ${name} ID has at most ${length} characters; there is another ${at}`);
     }
     id = id * BigInt(here.length) + BigInt(digit);
-    if (id >> 64n) fail(INVALID_ID, `the ${name} ID passes 64 bits (${ones(64)}) ${at}`);
+    if (id >> 64n) fail(INVALID_ID, `the ${name} ID exceeds 64 bits (${ones(64)}) ${at}`);
   }
   if (position >= digits.length) return id;
   fail(
     INVALID_ID,
     position === 0
-      ? `an empty text is not a ${name} ID`
-      : `a ${name} ID has ${length} characters; this text has ${position}`,
+      ? `an empty string is not a ${name} ID`
+      : `a ${name} ID has ${length} characters; this string has ${position}`,
   );
 }
 
@@ -273,7 +273,7 @@ function bound(time: Instant, layout: LayoutFields, isLowest: boolean): bigint {
   if (after < 0n || ticks > lastTick) {
     fail(
       TIME_OUT_OF_RANGE,
-      `${shown(given)} (Unix ms) is outside the layout's time, from its epoch ${epoch} to its end ${epoch + (lastTick + 1n) * tick - 1n}`,
+      `${shown(given)} (Unix ms) is outside the layout's range, from its epoch ${epoch} to its end ${epoch + (lastTick + 1n) * tick - 1n}`,
     );
   }
   if (isLowest && after % tick) ticks += 1n;

@@ -519,7 +519,7 @@ describe("texts", () => {
     },
   );
 
-  test("an empty text", () => {
+  test("an empty string", () => {
     for (const format of [
       "decimal",
       "hex",

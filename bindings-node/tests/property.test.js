@@ -209,7 +209,7 @@ describe("texts", () => {
       assert.equal(parseId(formatId(id, format), format), id);
     } catch (error) {
       assert.equal(error.code, "INVALID_ID");
-      assert.match(error.message, /position [1-9]|empty|this text has/);
+      assert.match(error.message, /position [1-9]|empty|this string has/);
     }
   });
 });

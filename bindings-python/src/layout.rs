@@ -62,9 +62,9 @@ impl PyLayout {
                 let tick_ms = tick_ms.map_or(Ok(1.into()), |tick| convert::number(tick, "tick_ms"))?;
                 Layout::from_fields(fields, epoch_ms, tick_ms).or_raise().map(Self)
             }
-            _ => {
-                Err(PyTypeError::new_err("Layout takes a preset's name or a text, or fields= and epoch_ms="))
-            }
+            _ => Err(PyTypeError::new_err(
+                "Layout takes a preset's name or a layout string, or fields= and epoch_ms=",
+            )),
         }
     }
 

@@ -213,7 +213,7 @@ impl PySequences {
     #[expect(clippy::unused_self, reason = "a method in Python")]
     fn __reduce__(&self) -> PyResult<()> {
         Err(PyTypeError::new_err(
-            "Sequences cannot be pickled or copied: one process at a time gives their numbers",
+            "Sequences cannot be pickled or copied: only one process at a time issues their numbers",
         ))
     }
 }

@@ -291,8 +291,8 @@ impl PySnowflake {
     #[expect(clippy::unused_self, reason = "a method in Python")]
     fn __reduce__(&self) -> PyResult<()> {
         Err(PyTypeError::new_err(
-            "a Snowflake cannot be pickled or copied: with one node in two processes, two of them would repeat IDs; \
-             create one where it is used, each process with its own node",
+            "a Snowflake cannot be pickled or copied: a copy in another process would repeat IDs; create one in each \
+             process, with its own node",
         ))
     }
 

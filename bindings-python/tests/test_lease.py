@@ -54,7 +54,7 @@ def test_four_processes_have_four_nodes(store: str) -> None:
         told = [holder.told() for holder in holders]
         assert {node for node, _ in told} == {904, 905, 906, 907}
         assert len({id for _, ids in told for id in ids}) == 4000
-        with pytest.raises(LeaseUnavailableError, match=r"all 4 .* of `holder-[0-3]` frees first"):
+        with pytest.raises(LeaseUnavailableError, match=r"all 4 .* held by `holder-[0-3]`, becomes free first"):
             Snowflake(lease=store.replace("wait=20s", "wait=0s"))
 
 
@@ -64,7 +64,7 @@ def test_close_frees_the_node_at_once(store: str) -> None:
     first = ids.next_ids(1000)
     told = in_child(lambda: failure(lambda: Snowflake(lease=f"{store}&wait=0s")))
     assert str(told).startswith("lease_unavailable: no node is free")
-    assert "node 900 of `the first` frees first" in str(told)
+    assert "node 900, held by `the first`, becomes free first" in str(told)
     ids.close()
     with program(HOLDER, f"{store}&wait=20s") as holder:
         node, second = holder.told()
@@ -162,7 +162,7 @@ def test_a_lease_excludes_state_and_a_clock_of_the_callers(
         ("redis://user:hunter2@host/x", "number"),
         ("redis://user:hunter2@host?ttl=2s", "3s to 1h"),
         ("redis://user:hun/ter2@host", "%2F"),
-        ("redis://user:hunter2@host?password=hunter2&node=1", "there are namespace"),
+        ("redis://user:hunter2@host?password=hunter2&node=1", "the parameters are namespace"),
         ("sqlite://hunter2", "whole path"),
     ],
 )

@@ -279,7 +279,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     address = f"sqlite://{tmp_path}/sequences.db?ttl=3s&wait=1s&label="
     with program(OWNER, address + "first") as first:
         assert first.told() == [1, 2, 3, 4, 5]
-        with pytest.raises(LeaseUnavailableError, match="`first` has the lease") as caught:
+        with pytest.raises(LeaseUnavailableError, match="`first` holds its lease") as caught:
             Sequences("inbox", store=address + "second", sections=1, step=10)
         assert isinstance(caught.value, OSError)
         assert (caught.value.code, caught.value.name) == (12, "lease_unavailable")

@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn next_has_a_flag_for_every_option() {
         let unknown = polyflake::Options::default().set("?", "").unwrap_err().to_string();
-        let (_, options) = unknown.split_once("; there are ").unwrap();
+        let (_, options) = unknown.split_once(" are ").unwrap();
         let command = command();
         let next = command.find_subcommand("next").unwrap();
         for option in options.split(", ") {

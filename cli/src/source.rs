@@ -434,7 +434,7 @@ impl Visitor<'_> for Value {
     type Value = Option<String>;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("an ID as a text or a whole number")
+        f.write_str("an ID as a string or a whole number")
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {

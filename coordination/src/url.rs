@@ -561,10 +561,13 @@ impl Parameters {
                 return Err("a parameter in the store's address is not UTF-8".into());
             }
             if seen.contains(&key) {
-                return Err(format!("a parameter is given twice; ours are {}", ours(scheme)));
+                return Err(format!("a parameter is given twice; Polyflake's are {}", ours(scheme)));
             }
             if let Some(stores) = only_for(&key, scheme) {
-                return Err(format!("{key} is for {stores}; ours here are {}", ours(scheme)));
+                return Err(format!(
+                    "{key} is for {stores}; Polyflake's parameters here are {}",
+                    ours(scheme)
+                ));
             }
             if !it.set(&key, &value)? {
                 check_other(&key, scheme)?;
@@ -594,20 +597,22 @@ impl Parameters {
             }
             "durability" if value == "none" => self.is_durability_none = true,
             "durability" => {
-                return Err("durability has one value, none: it accepts that the server may forget".into());
+                return Err(
+                    "durability takes only none, which accepts that the server may lose writes".into()
+                );
             }
             "after_loss" if value == "refuse" => self.is_refused_after_loss = true,
             "after_loss" => {
                 return Err(
-                    "after_loss has one value, refuse: a counter whose store lost writes waits until somebody raised it"
+                    "after_loss takes only refuse: a counter whose store lost writes waits until somebody raises it"
                         .into(),
                 );
             }
             "init" if value == "always" => self.is_init = true,
             "init" => {
                 return Err(
-                    "init has one value, always: nobody ever waits in a new store, which is for development \
-                            and tests. Elsewhere `polyflake leases URL --init` says once that a store is new"
+                    "init takes only always: nobody waits in a new store, which is for development and tests. \
+                            Elsewhere, run `polyflake leases URL --init` once when a store is new"
                         .into(),
                 );
             }
@@ -656,14 +661,14 @@ impl Parameters {
 fn label(value: &str) -> Result<String, String> {
     const MAX: usize = Address::MAX_LABEL;
     if value.is_empty() || value.chars().count() > MAX {
-        return Err(format!("label is a text of 1 to {MAX} characters"));
+        return Err(format!("label is a string of 1 to {MAX} characters"));
     }
     if value.contains('`') {
         // Error messages put the label in backquotes, and services extract it from there.
-        return Err("label is a text without a backquote".into());
+        return Err("label cannot contain a backquote".into());
     }
     if value.chars().any(char::is_control) {
-        return Err("label is a text without control characters".into());
+        return Err("label cannot contain control characters".into());
     }
     Ok(value.into())
 }
@@ -694,11 +699,11 @@ const fn may_forget(scheme: Scheme) -> bool {
 fn check_other(key: &str, scheme: Scheme) -> Result<(), String> {
     let ours = ours(scheme);
     match scheme.parameters() {
-        _ if looks_like_ours(key) => Err(format!("no such parameter; ours are {ours}")),
+        _ if looks_like_ours(key) => Err(format!("no such parameter; Polyflake's are {ours}")),
         None => Ok(()),
         Some(theirs) if theirs.contains(&key) => Ok(()),
-        Some([]) => Err(format!("no such parameter; there are {ours}")),
-        Some(theirs) => Err(format!("no such parameter; there are {ours}, {}", theirs.join(", "))),
+        Some([]) => Err(format!("no such parameter; the parameters are {ours}")),
+        Some(theirs) => Err(format!("no such parameter; the parameters are {ours}, {}", theirs.join(", "))),
     }
 }
 
@@ -721,7 +726,7 @@ pub(crate) fn schema_name(value: &str) -> Result<String, String> {
         && !value.as_bytes().first().is_some_and(u8::is_ascii_digit)
         && value.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     is_fit.then(|| value.to_owned()).ok_or_else(|| {
-        "schema_name is an identifier of 1 to 63 letters, digits and underscores, and no digit first".into()
+        "schema_name is an identifier of 1 to 63 letters, digits and underscores, and does not begin with a digit".into()
     })
 }
 
@@ -749,7 +754,7 @@ fn nodes(value: &str) -> Result<RangeInclusive<u64>, String> {
         .zip(number(last))
         .filter(|(first, last)| first <= last)
         .map(|(first, last)| first..=last)
-        .ok_or_else(|| "nodes is a range such as 0-31 (both of them included), or one number".into())
+        .ok_or_else(|| "nodes is an inclusive range such as 0-31, or one number".into())
 }
 
 impl fmt::Display for Address {
@@ -796,7 +801,7 @@ mod tests {
         assert_ne!(named.key(), parse("postgres://h/d").key());
         assert!(parse("mysql://h/d?durability=none").is_durability_none);
         assert!(parse("sqlite:///a?after_loss=refuse").is_refused_after_loss);
-        assert!(error("sqlite:///a?after_loss=skip").contains("after_loss has one value, refuse"));
+        assert!(error("sqlite:///a?after_loss=skip").contains("after_loss takes only refuse"));
         for wrong in ["", "2a", "a.b", "a\"b", "a%20b", "\u{e9}"] {
             assert!(error(&format!("postgres://h/d?schema_name={wrong}")).contains("identifier"), "{wrong}");
         }
@@ -934,10 +939,10 @@ mod tests {
             ("redis://h?schema=leaf", "schema is for SQL stores"),
             ("mysql://h/d?schema=uid", "leaf, tinyid or cosid"),
             ("redis://h?x", "no value"),
-            ("redis://h?tll=5s", "no such parameter; there are namespace, ttl, wait"),
+            ("redis://h?tll=5s", "no such parameter; the parameters are namespace, ttl, wait"),
             ("rediss://h?ca=x", "ssl_ca_certs"),
-            ("sqlite:///a?tll=5s", "no such parameter; there are namespace, ttl, wait"),
-            ("zookeeper://h?tll=5s", "no such parameter; there are namespace, ttl, wait"),
+            ("sqlite:///a?tll=5s", "no such parameter; the parameters are namespace, ttl, wait"),
+            ("zookeeper://h?tll=5s", "no such parameter; the parameters are namespace, ttl, wait"),
             ("etcds://h?ca=x", "cacert"),
             ("redis://h?wait=9d", "0s to 1day, such as 500ms, 30s, 2m, 1h"),
             ("redis://h?ttl=500ms", "such as 30s, 2m, 1h"),

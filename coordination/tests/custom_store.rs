@@ -348,7 +348,7 @@ fn the_label_of_the_owner_is_whole() {
     let open = |store: &str| SequencesOptions::new("inbox").store(store).open();
     let owner = open(&format!("label-one://?label={label}")).unwrap();
     let error = open("label-two://?wait=0s").unwrap_err().to_string();
-    assert!(error.contains(&format!("`{label}` has the lease")), "{error}");
+    assert!(error.contains(&format!("`{label}` holds its lease")), "{error}");
     owner.close();
 }
 

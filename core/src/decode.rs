@@ -273,7 +273,7 @@ impl Layout {
 pub(crate) fn out_of_range(unix_ms: Number, epoch_ms: u64, ends_at_ms: u64) -> Error {
     error!(
         TimeOutOfRange,
-        "% (Unix ms) is outside the layout's time, from its epoch % to its end %",
+        "% (Unix ms) is outside the layout's range, from its epoch % to its end %",
         Given(unix_ms.word()),
         Number(epoch_ms),
         Number(ends_at_ms)

@@ -92,17 +92,17 @@ impl ErrorCode {
             Self::UnknownLayout => ("unknown_layout", "no preset has that name"),
             Self::InvalidNode => ("invalid_node", "a node field is missing, unknown or out of range"),
             Self::InvalidOption => ("invalid_option", "an option's name or value is not valid"),
-            Self::InvalidId => ("invalid_id", "the ID is outside its layout, or the text is not an ID"),
+            Self::InvalidId => ("invalid_id", "the ID is outside its layout, or the string is not an ID"),
             Self::TimeOutOfRange => {
                 ("time_out_of_range", "the time is before the epoch or past the layout's end")
             }
             Self::ClockMovedBackwards => {
-                ("clock_moved_backwards", "the clock has moved back by more than is tolerated")
+                ("clock_moved_backwards", "the clock moved back further than allowed")
             }
             Self::SequenceExhausted => {
                 ("sequence_exhausted", "the sequence is used up and waiting longer is not allowed")
             }
-            Self::Forked => ("forked", "used in a child of the process that made it"),
+            Self::Forked => ("forked", "used in a child of the process that created it"),
             Self::ClockFailed => ("clock_failed", "the caller's clock failed or returned no time"),
             Self::StateFile => {
                 ("state_file", "the state file cannot be opened, or belongs to another layout or node")
@@ -110,11 +110,12 @@ impl ErrorCode {
             Self::LeaseUnavailable => {
                 ("lease_unavailable", "no worker is free, or the lease's store cannot be reached")
             }
-            Self::LeaseLost => ("lease_lost", "the lease expired, and no more IDs are issued on it"),
+            Self::LeaseLost => ("lease_lost", "the lease expired, and no more IDs are issued under it"),
             Self::Closed => ("closed", "used after close"),
-            Self::CounterUnavailable => {
-                ("counter_unavailable", "the counter has no number left, and its store gave none in time")
-            }
+            Self::CounterUnavailable => (
+                "counter_unavailable",
+                "the counter has no numbers left, and its store did not provide any in time",
+            ),
             Self::Internal => ("internal", "a bug in Polyflake: please report it"),
         }
     }

@@ -199,12 +199,9 @@ fn number(value: Number, max: u64) -> Result<Number, Error> {
     }
     if word.is(b"ip") {
         let address = host::private_address().map(|address| u64::from(address.to_bits()) & max);
-        return address.map(Number::of_u64).ok_or_else(|| {
-            error!(
-                InvalidNode,
-                "node is ip, but this host has no private IPv4 address to take the low bits of"
-            )
-        });
+        return address
+            .map(Number::of_u64)
+            .ok_or_else(|| error!(InvalidNode, "node is ip, but this host has no private IPv4 address"));
     }
     Ok(value)
 }

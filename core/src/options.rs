@@ -418,10 +418,10 @@ fn ms(option: &str, value: Number) -> Result<u32, Error> {
 
 fn unknown(name: &str) -> Error {
     const TEMPLATE: &str = if cfg!(feature = "std") {
-        "there is no option `%`; there are layout, node, max_backward_ms, max_ahead_ms, max_wait_ms, sequence_start, \
+        "there is no option `%`; the options are layout, node, max_backward_ms, max_ahead_ms, max_wait_ms, sequence_start, \
          clock, state, lease"
     } else {
-        "there is no option `%`; there are layout, node, max_backward_ms, max_ahead_ms, max_wait_ms, sequence_start, clock"
+        "there is no option `%`; the options are layout, node, max_backward_ms, max_ahead_ms, max_wait_ms, sequence_start, clock"
     };
     Error::unknown_option(TEMPLATE, name)
 }
@@ -440,9 +440,9 @@ mod tests {
             ("max_backward_ms", "1.5", "max_backward_ms is 1.5"),
             ("sequence_start", "random", "sequence_start is `random`; it takes zero or spread"),
             ("clock", "atomic", "clock is `atomic`; it takes system or steady"),
-            ("nodes", "1", "no option `nodes`; there are layout, node,"),
+            ("nodes", "1", "no option `nodes`; the options are layout, node,"),
             // The name and value are swapped, or the option is the wrong one.
-            ("redis://user:secret@host/0", "lease", "no option `redis://…`; there are layout, node,"),
+            ("redis://user:secret@host/0", "lease", "no option `redis://…`; the options are layout, node,"),
             ("max_wait_ms", "redis://user:secret@host/0", "max_wait_ms is redis://…; it takes"),
             ("clock", "redis://user:secret@host/0", "clock is `redis://…`; it takes"),
             ("sequence_start", "redis://user:secret@host/0", "sequence_start is `redis://…`; it takes"),
@@ -458,14 +458,14 @@ mod tests {
             (
                 "max_wait_ms",
                 "1",
-                "no option `max_wait_ms`; there are layout, node, maxBackwardMs, maxAheadMs",
+                "no option `max_wait_ms`; the options are layout, node, maxBackwardMs, maxAheadMs",
             ),
         ] {
             let error = options.set_camel_case(name, value).unwrap_err().camel_case().to_string();
             assert!(error.contains(says), "{error}");
         }
         let unknown = unknown("x").to_string();
-        let listed = unknown.split("there are ").last().unwrap().split(", ");
+        let listed = unknown.split("the options are ").last().unwrap().split(", ");
         assert!(listed.eq(NAMES), "{unknown}");
         for name in ["node", "layout"] {
             let mut options = Options::default();

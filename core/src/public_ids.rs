@@ -55,7 +55,7 @@ pub use key::{PublicIdKey, PublicIdKeyText};
 /// assert_eq!(orders.decode(&text)?, 1541815603606036480);
 ///
 /// let refused = orders.decode("user_15ShV20Bxc6UJvKSQbDvo0J").unwrap_err();
-/// assert_eq!(refused.to_string(), "invalid_id: the text's prefix is `user`; it takes `order`");
+/// assert_eq!(refused.to_string(), "invalid_id: the string's prefix is `user`; it takes `order`");
 /// # Ok::<(), polyflake::Error>(())
 /// ```
 ///
@@ -221,12 +221,12 @@ impl PublicIds {
         let given = text.rsplit_once('_').map(|(given, _)| given).filter(|given| is_prefix(given));
         if let Some(given) = given.filter(|given| *given != prefix) {
             if prefix.is_empty() {
-                return error!(InvalidId, "the text's prefix is `%`; it takes none", Text(given));
+                return error!(InvalidId, "the string's prefix is `%`; it takes none", Text(given));
             }
-            return error!(InvalidId, "the text's prefix is `%`; it takes `%`", Text(given), Text(prefix));
+            return error!(InvalidId, "the string's prefix is `%`; it takes `%`", Text(given), Text(prefix));
         }
         let Some(digits) = text.strip_prefix(start) else {
-            return error!(InvalidId, "the text does not begin with `%`", Text(start));
+            return error!(InvalidId, "the string does not begin with `%`", Text(start));
         };
         for (character, position) in digits.chars().zip(1_u64..) {
             if !character.is_ascii_alphanumeric() {
@@ -242,7 +242,7 @@ impl PublicIds {
         if digits.len() != PublicText::DIGITS {
             return error!(
                 InvalidId,
-                "a public ID has % digits after its prefix; this text has %",
+                "a public ID has % digits after its prefix; this string has %",
                 Number(PublicText::DIGITS as u64),
                 Number(digits.len() as u64)
             );
@@ -258,7 +258,7 @@ impl PublicIds {
             }
             return error!(
                 InvalidId,
-                "the text names key %, which is not here; the keys here have the numbers %",
+                "the string was encoded with key %, which is not given; the given keys are %",
                 Number(number.into()),
                 Word(known.word())
             );
@@ -272,9 +272,9 @@ impl PublicIds {
             );
         }
         if prefix.is_empty() {
-            return error!(InvalidId, "the text is not an ID without a prefix under these keys");
+            return error!(InvalidId, "the string is not an ID without a prefix under these keys");
         }
-        error!(InvalidId, "the text is not an ID of prefix `%` under these keys", Text(prefix))
+        error!(InvalidId, "the string is not an ID with prefix `%` under these keys", Text(prefix))
     }
 }
 
@@ -464,18 +464,21 @@ mod tests {
     #[test]
     fn what_is_no_public_id_is_refused_with_the_reason() {
         for (text, why) in [
-            ("", "the text does not begin with `order_`"),
-            ("order", "the text does not begin with `order_`"),
-            ("15ShV20Bxc6UJvKSQbDvo0J", "the text does not begin with `order_`"),
-            ("Order_15ShV20Bxc6UJvKSQbDvo0J", "the text does not begin with `order_`"),
-            (" order_15ShV20Bxc6UJvKSQbDvo0J", "the text does not begin with `order_`"),
-            ("user_15ShV20Bxc6UJvKSQbDvo0J", "the text's prefix is `user`; it takes `order`"),
-            ("order_x_15ShV20Bxc6UJvKSQbDvo0J", "the text's prefix is `order_x`; it takes `order`"),
-            ("order_", "a public ID has 23 digits after its prefix; this text has 0"),
-            ("order_15ShV20Bxc6UJvKSQbDvo0", "a public ID has 23 digits after its prefix; this text has 22"),
+            ("", "the string does not begin with `order_`"),
+            ("order", "the string does not begin with `order_`"),
+            ("15ShV20Bxc6UJvKSQbDvo0J", "the string does not begin with `order_`"),
+            ("Order_15ShV20Bxc6UJvKSQbDvo0J", "the string does not begin with `order_`"),
+            (" order_15ShV20Bxc6UJvKSQbDvo0J", "the string does not begin with `order_`"),
+            ("user_15ShV20Bxc6UJvKSQbDvo0J", "the string's prefix is `user`; it takes `order`"),
+            ("order_x_15ShV20Bxc6UJvKSQbDvo0J", "the string's prefix is `order_x`; it takes `order`"),
+            ("order_", "a public ID has 23 digits after its prefix; this string has 0"),
+            (
+                "order_15ShV20Bxc6UJvKSQbDvo0",
+                "a public ID has 23 digits after its prefix; this string has 22",
+            ),
             (
                 "order_15ShV20Bxc6UJvKSQbDvo0J0",
-                "a public ID has 23 digits after its prefix; this text has 24",
+                "a public ID has 23 digits after its prefix; this string has 24",
             ),
             (
                 "order_15ShV20Bxc6UJvKSQbDvo0\u{200b}",
@@ -484,19 +487,19 @@ mod tests {
             ),
             (
                 "order_B5ShV20Bxc6UJvKSQbDvo0J",
-                "the text names key 11, which is not here; the keys here have the numbers 1, 0",
+                "the string was encoded with key 11, which is not given; the given keys are 1, 0",
             ),
             ("order_17n42DGM5Tflk9n8mt7Fhc8", "the last 22 digits exceed 128 bits (7n42DGM5Tflk9n8mt7Fhc7)"),
-            ("order_05ShV20Bxc6UJvKSQbDvo0J", "the text is not an ID of prefix `order` under these keys"),
-            ("order_15ShV20Bxc6UJvKSQbDvo0K", "the text is not an ID of prefix `order` under these keys"),
+            ("order_05ShV20Bxc6UJvKSQbDvo0J", "the string is not an ID with prefix `order` under these keys"),
+            ("order_15ShV20Bxc6UJvKSQbDvo0K", "the string is not an ID with prefix `order` under these keys"),
         ] {
             assert_eq!(message(orders().decode(text)), format!("invalid_id: {why}"));
         }
         let bare = PublicIds::from_texts(&KEYS, "").unwrap();
         assert_eq!(bare.decode(&bare.encode(7)), Ok(7));
         for (text, why) in [
-            (&*orders().encode(7), "the text's prefix is `order`; it takes none"),
-            ("15ShV20Bxc6UJvKSQbDvo0J", "the text is not an ID without a prefix under these keys"),
+            (&*orders().encode(7), "the string's prefix is `order`; it takes none"),
+            ("15ShV20Bxc6UJvKSQbDvo0J", "the string is not an ID without a prefix under these keys"),
         ] {
             assert_eq!(message(bare.decode(text)), format!("invalid_id: {why}"));
         }
@@ -514,7 +517,7 @@ mod tests {
             (message(PublicIds::from_texts(&texts, "order")), "keys has 17; it takes 1 to 16"),
             (
                 of("pfk_10kvEGTqNtUTXFUlMnM4wIa pfk_103KxYVLQeEpWyLpNnYpNeD", "order"),
-                "two keys have the number 1; a text names its key by the number",
+                "two keys have the number 1; a public ID refers to its key by number",
             ),
             (
                 of("pfk_10kvEGTqNtUTXFUlMnM4wIa pfk_00kvEGTqNtUTXFUlMnM4wIa", "order"),
@@ -526,19 +529,19 @@ mod tests {
             ),
             (
                 of("pfk_10kvEGTqNtUTXFUlMnM4wIa,pfx_0", "order"),
-                "keys: text 2 does not begin with `pfk_`; a key is `pfk_` and 23 base62 digits",
+                "keys: string 2 does not begin with `pfk_`; a key is `pfk_` and 23 base62 digits",
             ),
             (
                 of("pfk_10kvEGTqNtUTXFUlMnM4wI", "order"),
-                "keys: text 1 has 22 base62 digits; a key is `pfk_` and 23 of them",
+                "keys: string 1 has 22 base62 digits; a key is `pfk_` and 23 of them",
             ),
             (
                 of("pfk_10kvEGTqNtUTXFUlMnM4w-é", "order"),
-                "keys: position 26 of text 1 is not a base62 digit; a key is `pfk_` and 23 of them",
+                "keys: position 26 of string 1 is not a base62 digit; a key is `pfk_` and 23 of them",
             ),
             (
                 of("pfk_17n42DGM5Tflk9n8mt7Fhc8", "order"),
-                "keys: the last 22 digits of text 1 exceed 128 bits; make a key with `polyflake public key`",
+                "keys: the last 22 digits of string 1 exceed 128 bits; make a key with `polyflake public key`",
             ),
             (message(PublicIdKey::new(62, [1; 16])), "number is 62; it takes a whole number from 0 to 61"),
             (of(KEYS[0], "Order"), &format!("prefix is `Order`; {takes}")),

@@ -183,12 +183,12 @@ impl Format {
             id = next.ok_or_else(|| self.overflow(length))?;
         }
         if text.is_empty() {
-            return Err(error!(InvalidId, "an empty text is not a % ID", Text(self.name())));
+            return Err(error!(InvalidId, "an empty string is not a % ID", Text(self.name())));
         }
         if self == Self::Uuid && length < UUID.len() {
             return Err(error!(
                 InvalidId,
-                "a % ID has % characters; this text has %",
+                "a % ID has % characters; this string has %",
                 Text(self.name()),
                 Number(UUID.len() as u64),
                 Number(length as u64)
@@ -241,7 +241,7 @@ impl Format {
     fn overflow(self, position: usize) -> Error {
         error!(
             InvalidId,
-            "the % ID passes 64 bits (18446744073709551615) at position %",
+            "the % ID exceeds 64 bits (18446744073709551615) at position %",
             Text(self.name()),
             Number(position as u64)
         )
@@ -391,8 +391,8 @@ mod tests {
     fn what_is_no_ids_uuid_is_refused_with_the_reason() {
         let digits = "is not a uuid digit; the digits are 0123456789abcdef";
         for (text, why) in [
-            ("", "an empty text is not a uuid ID"),
-            ("1565a11f-6217", "a uuid ID has 36 characters; this text has 13"),
+            ("", "an empty string is not a uuid ID"),
+            ("1565a11f-6217", "a uuid ID has 36 characters; this string has 13"),
             (
                 "1565a11f-6217-8a00-8000-0000000000000",
                 "a uuid ID has at most 36 characters; there is another at position 37",

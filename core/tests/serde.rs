@@ -25,7 +25,7 @@ fn layouts_and_ids_are_texts() {
 fn what_is_none_is_refused_with_the_reason() {
     for (json, says) in [
         (r#"{"layout":"sonyflak","first_id":"1"}"#, "did you mean sonyflake"),
-        (r#"{"layout":7,"first_id":"1"}"#, "expected a layout's text or a preset's name"),
+        (r#"{"layout":7,"first_id":"1"}"#, "expected a layout string or a preset's name"),
         (r#"{"layout":"twitter","first_id":1}"#, "expected an ID as a decimal string"),
         (r#"{"layout":"twitter","first_id":"-1"}"#, "position 1"),
     ] {

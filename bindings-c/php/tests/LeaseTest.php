@@ -71,7 +71,7 @@ final class LeaseTest extends TestCase
         $autoload = dirname(__DIR__) . '/autoload.php';
         $program = Program::run(['-r', $code, $autoload, str_replace('wait=10s', 'wait=0s', $address)]);
         self::assertStringContainsString('LeaseUnavailableException', $program->output);
-        self::assertStringContainsString('node 742 of `somebody` frees first', $program->output);
+        self::assertStringContainsString('node 742, held by `somebody`, becomes free first', $program->output);
         $ids->close();
         // The program exits at once, though it closes nothing.
         $program = Program::run(['-r', $code, $autoload, $address]);

@@ -184,7 +184,7 @@ static void one_node_for_two_processes(void) {
   CHECK_NUMBER(1, (uint64_t)other_process("take", where, said, sizeof said));
   CHECK(strncmp(said, "lease_unavailable: ", 19) == 0);
   CHECK(strstr(said, "no node is free: all 1 that may be leased from sqlite:///") != NULL);
-  CHECK(strstr(said, "node 0 of `somebody` frees first, in ") != NULL);
+  CHECK(strstr(said, "node 0, held by `somebody`, becomes free first, in ") != NULL);
 
   begin("leases", "and has it at once when the last Snowflake is closed");
   close_and_free(ids);

@@ -39,7 +39,7 @@ class InvalidOptionError(PolyflakeError, ValueError):
 
 
 class InvalidIdError(PolyflakeError, ValueError):
-    """The ID does not fit the layout, or the text is not an ID."""
+    """The ID does not fit the layout, or the string is not an ID."""
 
     code = 5
     name = "invalid_id"

@@ -69,15 +69,15 @@ impl Counters {
         let number = Number::parse(number).in_range("number", 1, LAST_NUMBER)?;
         let at = match store.counter(name)? {
             Some(found) if found.last >= number => {
-                return output::print(&format!("It stands at {} already.\n", found.last));
+                return output::print(&format!("It is already at {}.\n", found.last));
             }
             Some(found) => format!("It stands at {}.", found.last),
-            None => "The store has no such counter: it is made.".into(),
+            None => "The store has no such counter; this creates it.".into(),
         };
         let address = store.address();
         self.yes.confirm(&format!(
-            "Raise counter `{name}` of namespace {} of {address} to {number}? {at} Running processes still use up the \
-             numbers they have.",
+            "Raise counter `{name}` of namespace {} of {address} to {number}? {at} Running processes first use up the \
+             numbers they hold.",
             address.namespace
         ))?;
         let is_raised = store.raise(name, number)?;

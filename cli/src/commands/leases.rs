@@ -81,10 +81,10 @@ impl Leases {
         let at = place(store, target);
         self.yes.confirm(&match target {
             Target::Layout(_) => format!(
-                "Is it true that nobody ever leased a node of {at}, or that all that did have ended? Otherwise IDs repeat."
+                "Has nobody ever leased a node of {at}, or has every process that did ended? Otherwise, IDs repeat."
             ),
             Target::Sequences(_) => {
-                format!("Is it true that nobody ever owned {at}, or that all that did have ended? Otherwise numbers repeat.")
+                format!("Has nobody ever owned {at}, or has every process that did ended? Otherwise, numbers repeat.")
             }
         })?;
         let is_new = store.init(target, self.max_ahead_ms)?;

@@ -32,7 +32,7 @@ enum Version {
 }
 
 #[derive(Debug, Args)]
-#[command(about = "Make ObjectIds of MongoDB, a line each")]
+#[command(about = "Generate MongoDB ObjectIds, one per line")]
 pub(crate) struct ObjectId {
     #[command(flatten)]
     many: Many,

@@ -179,7 +179,7 @@ impl Serve {
             if let Some((open, (name, why))) = open.zip(alone) {
                 return Err(Failure::option(format!(
                     "{open} is for other hosts, and `{name}` {why}: a server elsewhere may give the same IDs. Name a store that \
-                     servers share, such as --lease redis://HOST/0, or vouch with --only-instance that there is no second server"
+                     servers share, such as --lease redis://HOST/0, or confirm with --only-instance that there is no second server"
                 )));
             }
         }
@@ -347,7 +347,7 @@ fn check(
     let options = Options { name: name.clone(), values, store: Arc::clone(store) };
     let made = registry.make(&kind, &options).unwrap_or_else(|| {
         let kinds = registry.kinds().join(", ");
-        Err(Error::option("kind", format!("no kind of generator is called `{kind}`; there are {kinds}")))
+        Err(Error::option("kind", format!("no kind of generator is called `{kind}`; the kinds are {kinds}")))
     });
     let made = made.map_err(|error| at(&places, &whole, &error))?;
     let common = store.take_used();

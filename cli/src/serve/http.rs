@@ -436,7 +436,7 @@ fn parameters<const N: usize>(
         else {
             let (name, names) = (shortened(&name), names.join(", "));
             let names = if names.is_empty() { "none" } else { &names };
-            return Err(Error::invalid(format!("there is no parameter `{name}`; there are {names}")));
+            return Err(Error::invalid(format!("there is no parameter `{name}`; this path takes {names}")));
         };
         if place.replace(value).is_some() {
             return Err(Error::invalid(format!("{name} is given twice; give it once")));

@@ -43,7 +43,7 @@ impl Output {
             Ok(Err(_)) | Err(_) => Err(Error::new(
                 "busy",
                 format!(
-                    "answers that clients have not read take all the memory for them: ask for {FEW} or fewer"
+                    "answers that clients have not read use all the memory set aside for them: ask for {FEW} or fewer"
                 ),
             )),
         }

@@ -258,7 +258,7 @@ impl Service {
             let name = shortened(name);
             let hint = if name == SNOWFLAKE { "; --lease URL adds it" } else { "" };
             Error::unknown_generator(format!(
-                "no generator is called `{name}`; there are {}{hint}",
+                "no generator is called `{name}`; this server has {}{hint}",
                 names.join(", ")
             ))
         })

@@ -118,7 +118,7 @@ fn what_is_no_id_is_named_and_the_rest_goes_on() {
         &[
             "polyflake: invalid_id: line 1: `i` at position 1",
             "invalid_id: line 3: `-` at position 1",
-            "invalid_id: line 4: the decimal ID passes 64 bits",
+            "invalid_id: line 4: the decimal ID exceeds 64 bits",
             "invalid_id: line 5: ID 9223372036854775808 does not fit 63 bits",
             "invalid_id: line 6:",
         ],

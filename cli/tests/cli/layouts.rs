@@ -34,7 +34,7 @@ fn one_says_what_it_is_good_for() {
             "over_53_bits",
         ],
     );
-    has(&prints(&["layout", "baidu"]), &["ended: its time is over"]);
+    has(&prints(&["layout", "baidu"]), &["ended: its timestamps have run out"]);
     has(&prints(&["layout", "mastodon"]), &["no node field", "over_63_bits"]);
     has(&prints(&["layout", "seata"]), &["not_sorted_by_time"]);
     assert!(!prints(&["layout", "js-safe"]).contains("over_"));

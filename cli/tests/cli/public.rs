@@ -105,9 +105,9 @@ fn what_cannot_be_turned_is_named_and_left_out() {
     has(
         &errors,
         &[
-            "invalid_id: line 1: the text names key 0,",
-            "line 2: the text's prefix is `user`",
-            "line 4: the text does not",
+            "invalid_id: line 1: the string was encoded with key 0,",
+            "line 2: the string's prefix is `user`",
+            "line 4: the string does not",
         ],
     );
     let (printed, errors) = of("encode", &["--column", "id"], &format!("id,n\n{ID},1\n{ID}00,2\n{ID}\n"));
@@ -116,7 +116,7 @@ fn what_cannot_be_turned_is_named_and_left_out() {
     let (printed, errors) = of("encode", &["--column", "1"], "1.5,n\n7,1\n");
     assert_eq!(printed.lines().count(), 1);
     has(&errors, &["line 1: `.` at position 2", "if this line has names, give --column a name"]);
-    has(&of("decode", &["x"], "").1, &["invalid_id: public ID 1: the text does not begin with `order_`"]);
+    has(&of("decode", &["x"], "").1, &["invalid_id: public ID 1: the string does not begin with `order_`"]);
 }
 
 #[test]

@@ -119,7 +119,7 @@ fn a_terminal_has_colour_and_answers() {
     {
         let (found, shown) = at_a_terminal(&init, typed);
         assert_eq!(found, Some(code), "{shown}");
-        has(&shown, &["Is it true", part]);
+        has(&shown, &["or has every process that did ended?", part]);
     }
 }
 

@@ -30,7 +30,7 @@ fn uuids_of_version_4_and_7() {
 
 #[test]
 fn object_ids() {
-    has(&prints(&["object-id", "-h"]), &["Make ObjectIds of MongoDB, a line each"]);
+    has(&prints(&["object-id", "-h"]), &["Generate MongoDB ObjectIds, one per line"]);
     let ids = lines(&["object-id", "-n", "5000"]);
     assert!(ids.len() == 5000 && ids.is_sorted());
     assert_eq!(kind(&ids[0]), "ObjectId of MongoDB");

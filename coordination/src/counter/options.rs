@@ -139,7 +139,7 @@ impl CounterOptions {
             _ => {
                 let mut options = self;
                 options.keep(Error::unknown_option(
-                    "there is no option `%`; there are store, start, step and max_wait_ms",
+                    "there is no option `%`; the options are store, start, step and max_wait_ms",
                     name,
                 ));
                 options

@@ -224,14 +224,14 @@ impl Holder {
             (Refusal::NoneFree { first: Some(first), .. }, Sequences(_)) => {
                 let (label, in_ms) = (shortened(&first.label), first.in_ms);
                 format!(
-                    "`{label}` has the lease of it in {name}, and gives its numbers: for {in_ms} ms unless it is renewed"
+                    "`{label}` holds its lease in {name} and issues its numbers: for {in_ms} ms, unless the lease is renewed"
                 )
             }
             (Refusal::NoneFree { nodes, first: Some(first) }, Snowflakes) => {
                 let (label, node, in_ms) = (shortened(&first.label), first.node, first.in_ms);
                 format!(
-                    "no node is free: all {nodes} that may be leased from {name} are in use; node {node} of `{label}` frees first, \
-                     in {in_ms} ms unless it is renewed"
+                    "no node is free: all {nodes} that may be leased from {name} are in use; node {node}, held by `{label}`, becomes \
+                     free first, in {in_ms} ms unless its lease is renewed"
                 )
             }
             (Refusal::NoneFree { nodes, first: None }, _) => {

@@ -88,7 +88,7 @@ fn too_wide(integer: &dyn fmt::Display) -> Error {
     Error::from_outside(
         ErrorCode::InvalidOption,
         &format!(
-            "key is {integer}; an integer is from {} to {}, and anything else is a text",
+            "key is {integer}; an integer is from {} to {}, and any other key is a string",
             i64::MIN,
             u64::MAX
         ),

@@ -157,7 +157,7 @@ impl SequencesOptions {
             _ => {
                 let mut options = self;
                 options.keep(Error::unknown_option(
-                    "there is no option `%`; there are store, sections, step, max_keys and max_wait_ms",
+                    "there is no option `%`; the options are store, sections, step, max_keys and max_wait_ms",
                     name,
                 ));
                 options

@@ -281,7 +281,7 @@ impl Shared {
             }
             Lacks::Bound | Lacks::End => (
                 ErrorCode::CounterUnavailable,
-                "its section has come to its bound, and the store has not moved it yet",
+                "its section has reached its bound, and the store has not moved it yet",
             ),
         };
         self.error(code, why)

@@ -267,7 +267,7 @@ impl EtcdStore {
     fn told(&self, fault: Fault) -> StoreError {
         match fault {
             Fault::Store(error) => error,
-            Fault::Token => self.refused("it does not take its own token"),
+            Fault::Token => self.refused("it rejected its own token"),
         }
     }
 

@@ -40,7 +40,7 @@ pub(super) fn read(key: &str, value: &str) -> Result<Record, String> {
     };
     record().ok_or_else(|| {
         format!(
-            "{key} is not a record of this version of Polyflake, which reads `VERSION NUMBER TEXT`: write it so again, or remove it \
+            "{key} is not a record of this version of Polyflake, which reads `VERSION NUMBER TEXT`: restore that form, or remove it \
              while no process uses it"
         )
     })
@@ -50,8 +50,8 @@ pub(super) fn read(key: &str, value: &str) -> Result<Record, String> {
 /// alongside such a key.
 pub(super) fn former(key: &str) -> String {
     format!(
-        "{key} is of a former version of Polyflake, which this one does not read: remove it once no process uses it, and start a \
-         counter again above all numbers that it gave"
+        "{key} was written by an earlier version of Polyflake, and this version cannot read it: remove it once no process uses it, \
+         and start a counter again above all numbers that it issued"
     )
 }
 

@@ -288,7 +288,7 @@ fn options(given: SslOpts, mode: &str, files: Files) -> Result<Option<SslOpts>, 
         "VERIFY_IDENTITY" => Ok(Some(given)),
         _ => {
             let known = "DISABLED, REQUIRED, VERIFY_CA and VERIFY_IDENTITY";
-            Err(format!("ssl-mode={mode} is unknown: there are {known}"))
+            Err(format!("ssl-mode={mode} is unknown; the modes are {known}"))
         }
     }
 }

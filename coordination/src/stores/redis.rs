@@ -92,7 +92,8 @@ impl RedisStore {
             }
             "replica" => Err(self.refused("it is a replica: connect to its master")),
             "nameless" => {
-                Err(self.refused("its INFO has no replication ID, without which a lost write is not seen"))
+                Err(self
+                    .refused("its INFO has no replication ID, which Polyflake needs to notice lost writes"))
             }
             _ => Ok(reply),
         }

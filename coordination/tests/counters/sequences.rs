@@ -488,7 +488,7 @@ fn forks() {
         // The child is a separate process, like any other.
         let error = options(&settings.replace("wait=20s", "wait=0s")).open().unwrap_err();
         assert_eq!(error.code(), ErrorCode::LeaseUnavailable);
-        assert!(error.to_string().contains("`the-parent` has the lease"), "{error}");
+        assert!(error.to_string().contains("`the-parent` holds its lease"), "{error}");
         sequences.close();
     }));
     assert_eq!(sequences.next_id("alice"), Ok(2));
@@ -516,7 +516,7 @@ fn options_that_cannot_be_are_refused() {
         (new("a").set("max_wait_ms", "4294967296"), "max_wait_ms is 4294967296"),
         (
             new("a").set("maxKeys", "1"),
-            "there is no option `maxKeys`; there are store, sections, step, max_keys and max_wait_ms",
+            "there is no option `maxKeys`; the options are store, sections, step, max_keys and max_wait_ms",
         ),
         (new("a").set("redis://user:secret@host/0", "store"), "there is no option `redis://…`; "),
         (new("a").set("step", "redis://user:secret@host/0"), "step is redis://…; "),

@@ -35,8 +35,8 @@ pub(crate) fn forty_processes_fight_for_32_nodes(store: &impl Backend) {
         }
         let rest = text.split("all 32 that may be leased from ").nth(1).expect(text);
         let rest = rest.split("are in use; node ").nth(1).expect(text);
-        let (node, rest) = rest.split_once(" of `holder-").expect(text);
-        let (label, rest) = rest.split_once("` frees first, in ").expect(text);
+        let (node, rest) = rest.split_once(", held by `holder-").expect(text);
+        let (label, rest) = rest.split_once("`, becomes free first, in ").expect(text);
         assert!(rest.split(' ').next().unwrap().parse::<u64>().is_ok(), "{text}");
         // The holder whose node becomes free first may have renewed its lease since then.
         let (holder, _) = holders[&node.parse().unwrap()];

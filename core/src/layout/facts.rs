@@ -47,15 +47,15 @@ impl Warning {
     /// The meaning of the warning.
     pub const fn message(self) -> &'static str {
         match self {
-            Self::Ended => "its time is over: it decodes IDs, and generates none",
-            Self::EndsSoon => "its time is over within five years",
-            Self::NotBegun => "its epoch is still to come: it generates no IDs before",
+            Self::Ended => "its timestamps have run out: it decodes IDs but generates none",
+            Self::EndsSoon => "its timestamps run out within five years",
+            Self::NotBegun => "its epoch is in the future: it generates no IDs until then",
             Self::Over53Bits => {
-                "IDs over 53 bits are not exact as a JavaScript Number: give them to JavaScript as text"
+                "IDs over 53 bits are not exact as a JavaScript Number: give them to JavaScript as strings"
             }
             Self::Over63Bits => "IDs of 64 bits do not fit a signed 64-bit integer, such as SQL's BIGINT",
             Self::NotSortedByTime => {
-                "a node field stands above the timestamp: IDs sort by time per node only, and no range of IDs is a span of time"
+                "a node field is above the timestamp: IDs sort by time only within each node, and a range of IDs is not a time range"
             }
         }
     }

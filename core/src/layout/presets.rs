@@ -32,7 +32,7 @@ macro_rules! presets {
         pub static PRESETS: [Preset; 1 + [$($name),*].len()] = [DEFAULT, $(preset($name, $text)),*];
 
         /// The message if `%` resembles no preset's name.
-        const UNKNOWN: &str = concat!("no preset is called `%`; there are ", $default, $(", ", $name),*);
+        const UNKNOWN: &str = concat!("no preset is called `%`; the presets are ", $default, $(", ", $name),*);
     };
 }
 
@@ -211,8 +211,8 @@ mod tests {
             ("sonyflak", "did you mean sonyflake, sonyflake2?"),
             ("cosid_second", "did you mean cosid-second?"),
             ("shard", "did you mean shardingsphere?"),
-            ("", "there are twitter, discord, "),
-            ("nothing-like-any-preset-at-all", "there are twitter, discord, "),
+            ("", "the presets are twitter, discord, "),
+            ("nothing-like-any-preset-at-all", "the presets are twitter, discord, "),
         ] {
             let message = Layout::parse(name).unwrap_err().to_string();
             assert!(message.contains(says), "{message}");

@@ -17,7 +17,7 @@ impl<'de> serde::Deserialize<'de> for Layout {
             type Value = Layout;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a layout's text or a preset's name")
+                f.write_str("a layout string or a preset's name")
             }
 
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Layout, E> {

@@ -71,7 +71,7 @@ impl PublicIdKey {
         let Some(digits) = text.as_bytes().strip_prefix(START) else {
             return Err(error!(
                 InvalidOption,
-                "keys: text % does not begin with `pfk_`; a key is `pfk_` and 23 base62 digits",
+                "keys: string % does not begin with `pfk_`; a key is `pfk_` and 23 base62 digits",
                 Number(place)
             ));
         };
@@ -92,7 +92,7 @@ impl PublicIdKey {
             if !character.is_ascii_alphanumeric() {
                 return error!(
                     InvalidOption,
-                    "keys: position % of text % is not a base62 digit; a key is `pfk_` and 23 of them",
+                    "keys: position % of string % is not a base62 digit; a key is `pfk_` and 23 of them",
                     Number(position),
                     Number(place)
                 );
@@ -101,14 +101,14 @@ impl PublicIdKey {
         if digits != 1 + base62::DIGITS {
             return error!(
                 InvalidOption,
-                "keys: text % has % base62 digits; a key is `pfk_` and 23 of them",
+                "keys: string % has % base62 digits; a key is `pfk_` and 23 of them",
                 Number(place),
                 Number(digits as u64)
             );
         }
         error!(
             InvalidOption,
-            "keys: the last 22 digits of text % exceed 128 bits; make a key with `polyflake public key`",
+            "keys: the last 22 digits of string % exceed 128 bits; make a key with `polyflake public key`",
             Number(place)
         )
     }
@@ -130,7 +130,7 @@ impl PublicIdKey {
         if self.number == before.number {
             return Err(error!(
                 InvalidOption,
-                "two keys have the number %; a text names its key by the number",
+                "two keys have the number %; a public ID refers to its key by number",
                 Number(self.number.into())
             ));
         }

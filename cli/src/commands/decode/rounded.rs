@@ -50,7 +50,7 @@ impl Rounded {
             return None;
         };
         Some(format!(
-            "{count} of {large} IDs look rounded, as floating-point numbers beyond 2^53 are: their last digits are lost. Keep IDs as text or as 64-bit integers on the way here"
+            "{count} of {large} IDs look rounded, as floating-point numbers beyond 2^53 are: their last digits are lost. Keep IDs as strings or 64-bit integers on the way here"
         ))
     }
 }

@@ -101,7 +101,7 @@ impl File {
                 let place = self.place(&format!("{key}.{option}"), value);
                 let values = texts(value.get_ref()).ok_or_else(|| {
                     place.failure(&Error::invalid(
-                        "it takes a text, a number, true or false, or a list of texts",
+                        "it takes a string, a number, true or false, or a list of strings",
                     ))
                 })?;
                 if option == "kind" {

@@ -82,7 +82,7 @@ fn errors_name_line_and_key_and_no_secret() {
         ("[limits]\nmax_n = 0", &["max_n is 0; it takes"]),
         (
             "[generators.a]\nkind = \"other\"",
-            &["line 2: generators.a.kind: ", "`other`", "there are counter, ", "object-id"],
+            &["line 2: generators.a.kind: ", "`other`", "the kinds are counter, ", "object-id"],
         ),
         ("[generators.a]\nstep = 5", &["line 1: generators.a: kind is missing"]),
         (
@@ -157,7 +157,7 @@ fn alone_it_serves_this_host_only() {
     assert!(counter.ids("/v1/ids/snowflake?format=text")[0] > first);
     assert_eq!(counter.ids("/v1/ids/orders?format=text"), [1]);
     let uuids = Server::start(&mut alone(&["--http", "127.0.0.1:0", "--uuid", "ids=7"]));
-    has(&uuids.get("/v1/ids/snowflake").1, &["there are ids; --lease URL adds it"]);
+    has(&uuids.get("/v1/ids/snowflake").1, &["this server has ids; --lease URL adds it"]);
 }
 
 /// Servers with separate files, or with the same node, would issue the same IDs.

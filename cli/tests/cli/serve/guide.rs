@@ -28,7 +28,7 @@ fn every_kind_of_generator_is_on_the_page() {
     let config = folder.path().join("polyflake.toml");
     std::fs::write(&config, "[generators.a]\nkind = \"none\"").unwrap();
     let said = fails(&["serve", "--config", config.to_str().unwrap()], 14);
-    let (_, kinds) = said.split_once("; there are ").unwrap();
+    let (_, kinds) = said.split_once(" are ").unwrap();
     let page = read("../docs/service.md");
     for kind in kinds.trim_end().split(", ") {
         let flag = if kind == "snowflake" { "lease" } else { kind };

@@ -127,18 +127,23 @@ fn the_description_has_the_paths_of_the_page() {
 fn every_error_is_json_with_its_name() {
     let server = Server::new(&["--uuid", "ids=7"]);
     for (path, status, error, part) in [
-        ("/v1/ids/ids?count=5", 400, "invalid_option", "no parameter `count`; there are n, format, key"),
+        (
+            "/v1/ids/ids?count=5",
+            400,
+            "invalid_option",
+            "no parameter `count`; this path takes n, format, key",
+        ),
         ("/v1/ids/ids?n=1&n=2", 400, "invalid_option", "n is given twice"),
         // Otherwise, these two would be the same key.
         ("/v1/ids/ids?key=%ff", 400, "invalid_request", "percent-encoded"),
         ("/v1/ids/ids?key=%fe", 400, "invalid_request", "percent-encoded"),
         ("/v1/ids/ids?key=%zz", 400, "invalid_request", "percent-encoded"),
         ("/v1/ids/ids?key=%C3%A9", 400, "invalid_option", "this generator takes no key"),
-        ("/api/segment/get/ids?n=5", 400, "invalid_option", "no parameter `n`; there are none"),
-        ("/api/snowflake/get/ids?n=5", 400, "invalid_option", "no parameter `n`; there are none"),
+        ("/api/segment/get/ids?n=5", 400, "invalid_option", "no parameter `n`; this path takes none"),
+        ("/api/snowflake/get/ids?n=5", 400, "invalid_option", "no parameter `n`; this path takes none"),
         ("/v1/ids/%ff", 400, "invalid_request", "percent-encoded"),
-        ("/v1/decode/1?n=1", 400, "invalid_option", "there are layout, text"),
-        ("/readyz/other", 404, "unknown_generator", "there are ids"),
+        ("/v1/decode/1?n=1", 400, "invalid_option", "this path takes layout, text"),
+        ("/readyz/other", 404, "unknown_generator", "this server has ids"),
         ("/a/b/c", 404, "not_found", ""),
     ] {
         let (found, body) = server.get(path);

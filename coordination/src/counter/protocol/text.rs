@@ -95,7 +95,7 @@ impl Text {
     pub(crate) fn read(text: &str) -> Result<Self, Refusal> {
         let refused = |why: String| Refusal::Unreadable { why };
         let value: Value = serde_json::from_str(text).map_err(|_| {
-            refused("it is not JSON: remove the counter, and make it again above its numbers".into())
+            refused("it is not JSON: remove the counter, and create it again above its numbers".into())
         })?;
         match value.get("format") {
             Some(format) if *format == FORMAT => {}

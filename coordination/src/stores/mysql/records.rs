@@ -113,7 +113,7 @@ fn is_on(settings: &Settings, name: &str) -> bool {
 fn refuse_statements(settings: &Settings) -> Result<(), StoreError> {
     if is_on(settings, "log_bin") && get(settings, "binlog_format") == "STATEMENT" {
         let text =
-            "binlog_format is STATEMENT, so that replicas do not get what is written: set it to ROW or MIXED";
+            "binlog_format is STATEMENT, so replicas do not receive these writes: set it to ROW or MIXED";
         return Err(StoreError::Refused(text.into()));
     }
     Ok(())
@@ -250,7 +250,7 @@ pub(super) async fn check(connection: &mut Conn, is_durability_none: bool) -> Re
     // Galera does not replicate the rows of other engines, and a crash silently loses them.
     if let Some(other) = other {
         return Err(StoreError::Refused(format!(
-            "the engine of {TABLE} is {other}, which loses and does not copy what InnoDB would keep: \
+            "the engine of {TABLE} is {other}, which may lose rows and not replicate them: \
              ALTER TABLE {TABLE} ENGINE=InnoDB"
         ))
         .into());

@@ -107,8 +107,8 @@ pub(super) async fn check(open: &mut Open, schema: &str, is_durability_none: boo
     if let Some(other) = row.try_get::<_, Option<String>>(3)? {
         return Err(StoreError::Refused(if other.ends_with(TABLE) {
             format!(
-                "there is {other} on the role's search_path, and this address stands for {schema}.{TABLE}: two tables \
-                 give the same IDs twice. Keep one, and name its schema in every address: schema_name=..."
+                "{other} is on the role's search_path, but this address uses {schema}.{TABLE}: with two tables, IDs \
+                 repeat. Keep one, and name its schema in every address: schema_name=..."
             )
         } else {
             records::former_table(&other)

@@ -35,8 +35,8 @@ pub(in crate::engine::stores) fn refused_setting(name: &str, value: &str, fits: 
 /// still use that table.
 pub(in crate::engine::stores) fn former_table(name: &str) -> String {
     format!(
-        "there is the table {name} of a former version of Polyflake: stop the processes that use it, wait until their leases \
-         have expired, and drop it"
+        "the table {name} is from an earlier version of Polyflake: stop the processes that use it, wait until their leases have \
+         expired, and drop it"
     )
 }
 
@@ -440,8 +440,8 @@ pub(in crate::engine::stores) async fn write<C: Client>(
 fn denied(dialect: &Dialect) -> StoreError {
     let Dialect { table, schema, .. } = dialect;
     StoreError::Refused(format!(
-        "there is no table {table}, and this role may not make it: let an administrator run what \
-         `{schema}` prints"
+        "there is no table {table}, and this role may not create it: ask an administrator to run \
+         what `{schema}` prints"
     ))
 }
 

@@ -137,11 +137,11 @@ fn what_the_former_version_made_is_refused() {
             let write = Write { group: group.clone(), ..head(None, &record(5, 1, "{}")) };
             etcd.ctl(&["put", &key, "{}"]);
             let said = refused(store.write(&write).await);
-            assert!(said.contains(&key) && said.contains("former version"), "{said}");
+            assert!(said.contains(&key) && said.contains("earlier version"), "{said}");
             assert_eq!(store.read(&group, None).await.unwrap().value, []);
             etcd.ctl(&["del", &key]);
             assert_eq!(store.write(&write).await.unwrap().value, Outcome::Written);
-            // The store looks for the former version's key only when it creates a record.
+            // The store looks for an earlier version's key only when it creates a record.
             etcd.ctl(&["put", &key, "{}"]);
             assert_eq!(store.write(&write).await.unwrap().value, Outcome::Written);
         }

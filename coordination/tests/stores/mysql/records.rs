@@ -221,7 +221,7 @@ fn settings_and_tables_that_do_not_fit_are_refused() {
         "SET GLOBAL innodb_flush_log_at_trx_commit = 1; CREATE TABLE test.polyflake_nodes (node BIGINT)",
     );
     let text = refused(read(&mut *open(&server.url())));
-    assert!(text.contains("the table polyflake_nodes of a former version"), "{text}");
+    assert!(text.contains("the table polyflake_nodes is from an earlier version"), "{text}");
 }
 
 /// This holds whatever session defaults an administrator has set.

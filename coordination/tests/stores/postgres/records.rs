@@ -256,7 +256,7 @@ fn tables_of_a_former_version_are_refused() {
     let server = Postgres::new();
     server.sql("test", "CREATE TABLE public.polyflake_nodes (node bigint)");
     let text = refused(read(&mut *open(&server.url())));
-    assert!(text.contains("the table public.polyflake_nodes of a former version"), "{text}");
+    assert!(text.contains("the table public.polyflake_nodes is from an earlier version"), "{text}");
 }
 
 #[test]

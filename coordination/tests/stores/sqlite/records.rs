@@ -37,7 +37,7 @@ fn the_tables_of_a_former_version_are_refused() {
     Connection::open(&path).unwrap().execute_batch("CREATE TABLE polyflake_nodes (name TEXT)").unwrap();
     let refused = block(async { open(&path).read(&group(), None).await });
     let Err(StoreError::Refused(text)) = refused else { panic!("{refused:?}") };
-    assert!(text.contains("the table polyflake_nodes of a former version"), "{text}");
+    assert!(text.contains("the table polyflake_nodes is from an earlier version"), "{text}");
 }
 
 #[test]

@@ -168,7 +168,7 @@ fn what_the_former_version_made_is_refused() {
             commands.push(&last);
             zookeeper.cli(&commands);
             let said = refused(store.write(&write).await);
-            assert!(said.contains(&path) && said.contains("former version"), "{said}");
+            assert!(said.contains(&path) && said.contains("earlier version"), "{said}");
             assert_eq!(store.read(&group, None).await.unwrap().value, []);
             zookeeper.cli(&[&format!("delete {path}")]);
             assert_eq!(store.write(&write).await.unwrap().value, Outcome::Written);
