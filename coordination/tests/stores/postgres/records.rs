@@ -225,11 +225,11 @@ fn two_roles_with_schemas_have_one_table() {
     for (more, says) in [
         (
             "",
-            "there is two.polyflake_records on the role's search_path, and this address stands for public.polyflake_records",
+            "two.polyflake_records is on the role's search_path, but this address uses public.polyflake_records",
         ),
         (
             "&schema_name=two",
-            "there is public.polyflake_records on the role's search_path, and this address stands for two.",
+            "public.polyflake_records is on the role's search_path, but this address uses two.",
         ),
     ] {
         let text = refused(read(&mut *open_with(&format!("{}?durability=none{more}", url("two")))));
