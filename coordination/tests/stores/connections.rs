@@ -315,76 +315,56 @@ fn mariadb_waits_for_a_lock_for_a_bounded_time() {
     });
 }
 
+/// Cancels twelve attempts. After each, waits until the server runs no more statements.
+async fn cancelled_attempts(server: &Postgres, store: &mut Box<dyn Store>, locked: &str) {
+    const BUSY: &str =
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'polyflake' AND state = 'active'";
+    for _ in 0..12 {
+        let ended = timeout(Duration::from_millis(300), rows(store).reserve(&orders(), &only(1))).await;
+        assert!(!matches!(ended, Ok(Ok(_))), "{ended:?}");
+        store.disconnect();
+        // Wait in this runtime, since shutting it down would also cancel the request to stop the statement.
+        let deadline = Instant::now() + LONG;
+        while server.sql("test", BUSY) != "0" {
+            assert!(Instant::now() < deadline, "{locked}: a statement waits");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
 /// Cancelled attempts leave no statement on the server, and take no numbers later.
 #[test]
 fn attempts_that_are_ended_leave_nothing_behind() {
     let server = postgres();
-    let url = format!("{}?ttl=3s", server.url());
-    let busy = || -> usize {
-        let busy =
-            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'polyflake' AND state = 'active'";
-        server.sql("test", busy).parse().unwrap()
-    };
-    let (name, mut store) = (orders(), open(&url));
+    let mut store = open(&format!("{}?ttl=3s", server.url()));
     // A statement waits for a table's lock before it can set any limit, so the server is asked to stop it.
     for locked in [HOLD, "LOCK TABLE leaf_alloc IN ACCESS EXCLUSIVE MODE"] {
         let held = Session::of_postgres(&server, locked);
-        block(async {
-            for _ in 0..12 {
-                let ended =
-                    timeout(Duration::from_millis(300), rows(&mut store).reserve(&name, &only(1000))).await;
-                assert!(!matches!(ended, Ok(Ok(_))), "{ended:?}");
-                store.disconnect();
-                // As with the keeper, the request to stop a statement continues in this runtime.
-                let deadline = Instant::now() + LONG;
-                while busy() > 0 {
-                    assert!(Instant::now() < deadline, "{locked}: a statement waits");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                }
-            }
-        });
+        block(cancelled_attempts(&server, &mut store, locked));
         drop(held);
     }
-    assert_eq!(listed(&block(take(&mut store, &name, &only(1)))), [1]);
+    assert_eq!(listed(&block(take(&mut store, &orders(), &only(1)))), [1]);
 }
 
 /// Cancelled attempts also leave no statement on the server if commits wait for standbys and none is connected. The
 /// server sets no limit on waiting for a table's lock or for a standby.
 #[test]
 fn what_waits_for_a_standby_leaves_nothing_behind() {
-    let (server, name) = (postgres(), orders());
+    let server = postgres();
     server.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
     server.sql("postgres", "SELECT pg_reload_conf()");
     wait_until("the setting", || server.sql("test", "SHOW synchronous_standby_names") == "nobody");
-    let busy = || -> usize {
-        let busy =
-            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'polyflake' AND state = 'active'";
-        server.sql("test", busy).parse().unwrap()
-    };
     let mut store = open(&format!("{}?ttl=3s", server.url()));
     for locked in ["LOCK TABLE leaf_alloc IN ACCESS EXCLUSIVE MODE", "SELECT"] {
         let held = Session::of_postgres(&server, locked);
-        block(async {
-            for _ in 0..12 {
-                let ended =
-                    timeout(Duration::from_millis(300), rows(&mut store).reserve(&name, &only(1))).await;
-                assert!(!matches!(ended, Ok(Ok(_))), "{ended:?}");
-                store.disconnect();
-                // Wait in this runtime, since shutting it down would also cancel the request to stop the statement.
-                let deadline = Instant::now() + LONG;
-                while busy() > 0 {
-                    assert!(Instant::now() < deadline, "{locked}: a statement waits");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                }
-            }
-        });
+        block(cancelled_attempts(&server, &mut store, locked));
         drop(held);
     }
     server.sql("postgres", "ALTER SYSTEM RESET synchronous_standby_names");
     server.sql("postgres", "SELECT pg_reload_conf()");
     wait_until("the setting", || server.sql("test", "SHOW synchronous_standby_names").is_empty());
     // The cancelled statements may have taken some numbers.
-    assert!(block(take(&mut store, &name, &only(1))).first <= 13);
+    assert!(block(take(&mut store, &orders(), &only(1))).first <= 13);
 }
 
 /// A pooler drops a request to stop a statement if its client has disconnected, and this role has no limit either.
