@@ -49,8 +49,8 @@ use shared::{Counts, Lacks, Shared};
 ///   new and other keys were evicted. After a process exits without [`close`](Self::close), all keys in a
 ///   section continue above the section's bound, which is at most two [steps](SequencesOptions::step) above
 ///   its highest number.
-/// - Only one process at a time issues numbers: the one that holds the lease. For each number, it checks that
-///   it still holds the lease, by a clock that keeps running while the machine sleeps. Other processes get
+/// - Only the process that holds the lease issues numbers. For each number, it checks that it still holds
+///   the lease, by a clock that keeps running while the machine sleeps. Other processes get
 ///   `lease_unavailable`, with a message that includes the label of the process holding the lease.
 ///
 /// A key takes at most 40 bytes of memory, no matter how long it is, since only its 64-bit hash is stored.

@@ -444,9 +444,9 @@ class Sequences:
     exits without calling close, all keys in a section continue above the section's bound, which is at most two steps
     above its highest number.
 
-    One process at a time issues numbers: the one that holds the lease. The constructor waits for the lease, without the
-    GIL, for at most the ``wait`` set in the address. All Sequences in a process with the same name and store share
-    their keys. After a fork, the parent's Sequences do not work in the child.
+    Only the process that holds the lease issues numbers. The constructor waits for the lease, without the GIL, for at
+    most the ``wait`` set in the address. All Sequences in a process with the same name and store share their keys.
+    After a fork, the parent's Sequences do not work in the child.
 
     Raises:
         InvalidOptionError: if an option is invalid, if the sequences were created with a different number of sections,
