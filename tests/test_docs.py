@@ -231,7 +231,11 @@ def rust_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(ROOT / "Cargo.lock", folder)
     (folder / "Cargo.toml").write_text(
         "[package]\nname = 'docs-examples'\nversion = '0.0.0'\nedition = '2024'\n\n"
-        "[workspace]\n\n[profile.dev]\ndebug = false\n\n[dependencies]\n"
+        "[workspace]\n\n[profile.dev]\ndebug = false\n"
+        "[profile.dev.package.postgres-protocol]\nopt-level = 3\n"
+        "[profile.dev.package.sha2]\nopt-level = 3\n\n[dependencies]\n"
+        # It selects the features with which the target folder already contains the stores' clients.
+        f"polyflake-test-support = {{ path = '{ROOT / 'coordination/test-support'}' }}\n"
         f"polyflake = {{ path = '{ROOT / 'core'}', features = ['public-ids', 'serde'] }}\n"
         f"polyflake-coordination = {{ path = '{ROOT / 'coordination'}' }}\n"
         "serde = { version = '1', features = ['derive'] }\nserde_json = '1'\n",
@@ -245,7 +249,6 @@ def rust_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
             text = f"fn main() -> Result<(), Box<dyn std::error::Error>> {{\n{text}Ok(())\n}}\n"
         (programs / f"{name(block)}.rs").write_text(text, encoding="utf-8")
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    # The workspace's target folder already contains the dependencies.
     run("cargo", "build", "-q", "--bins", "--target-dir", target, cwd=folder)
     return target / "debug"
 

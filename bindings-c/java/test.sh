@@ -15,6 +15,9 @@ export JAVA_HOME
 # The lease tests need Redis and the servers that the Makefile installs; without them, those tests are skipped.
 ../../tools/need redis-server redis-server || true
 
+# `make test` starts many short-lived JVMs, and the second compiler would use more processor time than it saves.
+[ "${PROFILE:-}" != dev ] || export JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1
+
 built=${CARGO_TARGET_DIR:-$PWD/../../target}/java
 passed=0
 failed=0

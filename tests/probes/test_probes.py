@@ -170,6 +170,10 @@ WITH_STATE = [
     *("fork", "fork-new", "prefork-one-node", "restart", "restart-1ms", "rollback-5s", "fleet"),
 ]
 
+# The core implements state files, and leases too, for every binding, so `make test` tries them in two
+# languages, and `make test-release` in all.
+WITH_OPTIONS = ["rust", "python"] if os.environ.get("PROFILE") == "dev" else list(run.LANGUAGES)
+
 # More nodes than a fleet has processes at any one time, but fewer than it has in all, so that the
 # nodes of killed processes are leased again.
 FLEET = "ttl=3s&nodes=0-5&wait=240s"
@@ -232,7 +236,11 @@ def all_ours(tmp_path_factory: pytest.TempPathFactory) -> Any:
             return pool.submit(outcomes_of, *arguments, environment=ENVIRONMENT)
 
         yield {
-            kind: {name: start(name, given) for name in languages}
+            kind: {
+                name: start(name, given)
+                for name in languages
+                if kind == "bare" or name in WITH_OPTIONS
+            }
             for kind, given in options.items()
         }
 
@@ -259,7 +267,7 @@ def check(outcome: dict[str, Any], expected: Expected | str) -> None:
 
 
 @pytest.mark.parametrize("situation", WITH_STATE)
-@pytest.mark.parametrize("language", run.LANGUAGES)
+@pytest.mark.parametrize("language", WITH_OPTIONS)
 def test_ours_with_a_state_file(
     language: str, situation: str, all_ours: dict[str, Running]
 ) -> None:
@@ -272,7 +280,7 @@ def test_ours_with_a_state_file(
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
-@pytest.mark.parametrize("language", run.LANGUAGES)
+@pytest.mark.parametrize("language", WITH_OPTIONS)
 def test_ours_with_a_lease(language: str, situation: str, all_ours: dict[str, Running]) -> None:
     if tool := missing(language, situation):
         pytest.skip(f"needs {tool}")
@@ -280,7 +288,7 @@ def test_ours_with_a_lease(language: str, situation: str, all_ours: dict[str, Ru
     check(all_ours[kind][language].result()[situation], LEASED[language][situation])
 
 
-@pytest.mark.parametrize("language", run.LANGUAGES)
+@pytest.mark.parametrize("language", WITH_OPTIONS)
 def test_a_fleet_with_leases_in_redis(language: str, all_ours: dict[str, Running]) -> None:
     if tool := missing(language, "fleet"):
         pytest.skip(f"needs {tool}")

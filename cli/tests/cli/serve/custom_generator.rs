@@ -9,11 +9,17 @@ use super::server::of;
 
 /// Builds the program, and returns its path.
 fn program() -> PathBuf {
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "-q", "--locked", "-p", "polyflake-cli", "--example", "custom-generator"])
-        .status()
-        .unwrap();
-    assert!(built.success());
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "-q", "--locked", "-p", "polyflake-cli", "--example", "custom-generator"]);
+    // Cargo sets these variables for this test. The build script of `ring` depends on them: with other values than in
+    // the shell, `ring` and everything that uses it would be built again, now and by the next command.
+    let is_set_by_cargo = |name: &str| {
+        name == "OUT_DIR" || ["CARGO_MANIFEST_", "CARGO_PKG_"].iter().any(|it| name.starts_with(it))
+    };
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_set_by_cargo)) {
+        cargo.env_remove(name);
+    }
+    assert!(cargo.status().unwrap().success());
     let folder = PathBuf::from(assert_cmd::cargo::cargo_bin!("polyflake"));
     folder.parent().unwrap().join("examples/custom-generator")
 }

@@ -124,7 +124,7 @@ fn answers_that_nobody_reads_have_a_budget() {
     let clients: Vec<_> = [(server.resp.unwrap(), next), (server.http.unwrap(), get)]
         .iter()
         .cycle()
-        .take(400)
+        .take(240)
         .map(|(address, requests)| {
             let mut stream = TcpStream::connect(address).unwrap();
             stream.write_all(requests).unwrap();
