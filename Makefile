@@ -35,13 +35,13 @@ python node go c php java rust: ## builds what a project in that language instal
 demo: tools-ready ## nodes leased from a file, a counter, and a million orders in 16 SQLite shards
 	demo/run.sh
 
-# Two at a time, since half of them use only one processor; the long ones first, which mostly wait. Each part's output
-# is printed as one block when the part has finished. Prerequisites shared by several parts are built first, because
+# Three at a time, since most of them wait for something; the longest ones first. Each part's output is printed as one
+# block when the part has finished. Prerequisites shared by several parts are built first, because
 # make skips a part whose prerequisite is still being built until it has started all others.
 SHARED := store-servers c-prefix node-package $(VENV)/installed
 TESTS := test-leases test-stores test-python test-go test-node test-cli test-rust test-java test-probes test-c \
   test-models test-php test-instructions test-fuzz test-reference test-docs
-PARTS := $(MAKE) --no-print-directory --jobs=2 --output-sync PROFILE=dev
+PARTS := $(MAKE) --no-print-directory --jobs=3 --output-sync PROFILE=dev
 
 test: ## builds and tests every language, and prints how long each part took
 	+@tools/timed bash -c '$(PARTS) $(SHARED) && $(PARTS) $(addprefix -o ,tools-ready $(SHARED)) $(TESTS)'
@@ -206,18 +206,22 @@ DESTDIR ?=
 install: tools-ready ## installs the C library, its header and polyflake.pc in DESTDIR/PREFIX (/usr/local)
 	tools/install-c $(PREFIX) $(DESTDIR)
 
-# Outside the build folder. Inside it, cargo would confuse its crates with the checkout's, and miss later edits.
-SDIST := $(VENV)/sdist
+# The wheel is built from the source distribution; for `make test`, from the checkout, whose crates are built already.
+# The source distribution is unpacked outside the build folder. Inside it, cargo would confuse its crates with the
+# checkout's, and miss later edits.
+WHEEL_FROM := $(if $(filter dev,$(PROFILE)),bindings-python,$(VENV)/sdist)
 
 python-package: $(VENV)/ready tools-ready
 	rm -f dist/*.whl
+ifneq ($(PROFILE),dev)
 	cd bindings-python && $(CURDIR)/$(VENV)/bin/maturin sdist --out ../dist
 	# Unpacked with the current date: cargo would consider the archive's dates older than its last build. The wheel is
 	# built without SOURCE_DATE_EPOCH, which would make cargo rebuild SQLite, ring and everything that uses them.
-	rm -rf $(SDIST)
-	mkdir -p $(SDIST)
-	tar -x -z -m -f dist/polyflake-$(shell tools/metadata version).tar.gz --strip-components=1 -C $(SDIST)
-	stores=$$(tools/stores); cd $(SDIST) && $(CURDIR)/$(VENV)/bin/maturin build -q --profile $(PROFILE) $$stores --out $(CURDIR)/dist
+	rm -rf $(WHEEL_FROM)
+	mkdir -p $(WHEEL_FROM)
+	tar -x -z -m -f dist/polyflake-$(shell tools/metadata version).tar.gz --strip-components=1 -C $(WHEEL_FROM)
+endif
+	stores=$$(tools/stores); cd $(WHEEL_FROM) && $(CURDIR)/$(VENV)/bin/maturin build -q --profile $(PROFILE) $$stores --out $(CURDIR)/dist
 
 # The profile and the stores that the package is built with.
 $(VENV)/built-with: built-with-now $(VENV)/ready
@@ -225,7 +229,7 @@ $(VENV)/built-with: built-with-now $(VENV)/ready
 
 built-with-now:
 
-# The wheel as a user installs it, built from the source distribution.
+# The wheel as a user installs it.
 $(VENV)/installed: $(VENV)/ready $(VENV)/built-with Cargo.toml Cargo.lock $(shell find core coordination bindings-python -type f -not -path '*/tests/*' -not -name '*.pyc')
 	$(MAKE) --no-print-directory python-package
 	$(VENV)/bin/pip install -q --disable-pip-version-check --no-deps --force-reinstall dist/*.whl

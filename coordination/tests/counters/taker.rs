@@ -90,7 +90,7 @@ fn a_taker() {
             "threads" => {
                 for thread in 0..number {
                     let (counter, journal) = (Arc::clone(&counter), journal.clone());
-                    thread::spawn(move || stream(&counter, &journal, thread, Duration::from_millis(5)));
+                    thread::spawn(move || stream(&counter, &journal, thread, Duration::from_millis(20)));
                 }
                 continue;
             }
