@@ -301,7 +301,9 @@ def test_redis_is_killed_and_comes_back(redis: Redis, caplog: pytest.LogCaptureF
     ids.close()
     until(lambda: [it for it in redis.logged(caplog) if it.__dict__["kind"] == "released"])
     by_kind = {record.__dict__["kind"]: record for record in redis.logged(caplog)}
-    assert list(by_kind)[:2] == ["init_always", "acquired"]
+    # On a busy machine, Redis may not answer the first request in time.
+    kinds = [kind for kind in by_kind if kind not in ("store_unreachable", "store_reachable")]
+    assert kinds[:2] == ["init_always", "acquired"]
     assert {"lost", "store_unreachable", "store_reachable", "released"} < by_kind.keys()
     for kind, record in by_kind.items():
         warnings = ("init_always", "lost", "store_unreachable", "clock_differs", "waiting")

@@ -671,8 +671,10 @@ def test_redis_is_killed_and_comes_back(redis: Redis, caplog: pytest.LogCaptureF
     sequences.close()
     until(lambda: [it for it in redis.logged(caplog) if it.__dict__["kind"] == "released"])
     kinds = [record.__dict__["kind"] for record in redis.logged(caplog)]
-    # A server that restarts may have lost its last writes.
-    assert [*kinds[:2], kinds[-1]] == ["init_always", "acquired", "released"]
+    # A server that restarts may have lost its last writes. On a busy machine, Redis may not answer
+    # the first request in time.
+    others = [kind for kind in kinds if kind not in ("store_unreachable", "store_reachable")]
+    assert [*others[:2], kinds[-1]] == ["init_always", "acquired", "released"]
     assert {"store_unreachable", "writes_lost", "store_reachable"} < set(kinds)
     for record in redis.logged(caplog):
         assert record.name == "polyflake"
