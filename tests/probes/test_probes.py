@@ -260,7 +260,8 @@ def check(outcome: dict[str, Any], expected: Expected | str) -> None:
         return
     asked = SITUATIONS[outcome["situation"]]
     fewest = (asked.parts if expected.parts is None else expected.parts) * asked.scaled(SCALE)
-    assert outcome["verdict"] == ("refused" if expected.refused else "no repeats"), outcome
+    verdict = "refused" if expected.refused else "no repeats"
+    assert outcome["verdict"] == verdict, (outcome["verdict"], outcome["detail"])
     assert outcome["repeats"] == 0
     assert outcome["refused"] == expected.refused
     assert fewest <= outcome["ids"] <= fewest + expected.more

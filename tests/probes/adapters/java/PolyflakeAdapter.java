@@ -7,6 +7,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -130,7 +131,8 @@ final class PolyflakeAdapter {
             Thread.sleep(left);
         }
         part.take(ids, 1);
-        Files.writeString(Path.of(clock), "-" + behindMs / 1000.0 + "\n");
+        // Not emptied first: libfaketime, in another thread, ends a program that finds an empty file.
+        Files.writeString(Path.of(clock), "-" + behindMs / 1000.0 + "\n", StandardOpenOption.WRITE);
         part.take(ids, numbers.get("n"));
         return part.finish();
     }
