@@ -24,6 +24,9 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const AT_ONCE: Duration = Duration::from_secs(1);
 /// How many connections may wait to be accepted.
 const QUEUE: u32 = 1024;
+/// How many bytes of replies the kernel keeps for a connection. Linux would let this grow to 4 MiB for a client that does
+/// not read, in addition to `--max-output`.
+const SEND_BUFFER: u32 = 128 * 1024;
 /// How often a listener logs the same problem.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(10);
 
@@ -73,6 +76,8 @@ pub(crate) fn listen(flag: &str, address: SocketAddr) -> Result<TcpListener, Fai
         // else.
         #[cfg(unix)]
         socket.set_reuseaddr(true)?;
+        // Accepted connections inherit it.
+        socket.set_send_buffer_size(SEND_BUFFER)?;
         socket.bind(address)?;
         socket.listen(QUEUE)
     };
