@@ -486,6 +486,7 @@ def test_the_short_example_in_the_docs_runs(
         outcomes = outcomes_of("--adapter", command, "--scale", "0.01", "--only", situation)
         assert outcomes[situation]["verdict"] == "no repeats", outcomes[situation]["detail"]
     clock = tmp_path / "clock"
+    clock.write_text("+0\n", encoding="utf-8")
     monkeypatch.setenv("FAKETIME_TIMESTAMP_FILE", str(clock))
     exec(step, {"os": os, "given": {"behind_ms": 5000}})
     assert clock.read_text() == "-5.0\n"
