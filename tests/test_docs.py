@@ -234,7 +234,7 @@ def rust_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "[workspace]\n\n[profile.dev]\ndebug = false\n"
         "[profile.dev.package.postgres-protocol]\nopt-level = 3\n"
         "[profile.dev.package.sha2]\nopt-level = 3\n\n[dependencies]\n"
-        # It selects the features with which the target folder already contains the stores' clients.
+        # With it, cargo selects the workspace's features, and reuses the store clients.
         f"polyflake-test-support = {{ path = '{ROOT / 'coordination/test-support'}' }}\n"
         f"polyflake = {{ path = '{ROOT / 'core'}', features = ['public-ids', 'serde'] }}\n"
         f"polyflake-coordination = {{ path = '{ROOT / 'coordination'}' }}\n"

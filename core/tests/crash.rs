@@ -100,7 +100,7 @@ fn rounds(count: u64) {
     let mut step_ms = 0_i64;
     clock.write_all_at(&step_ms.to_ne_bytes(), 0).unwrap();
     let (mut round, mut power_losses, mut killed_early) = (0, 0, 0);
-    // All processes may have been killed while they waited, in each of a few rounds.
+    // In a few short rounds, all processes may be killed before they issue an ID.
     let has_ids = || files_of_ids(&folder).iter().any(|file| fs::metadata(file).unwrap().len() > 0);
     while round < count || round < 100 && !has_ids() {
         round += 1;

@@ -170,8 +170,8 @@ WITH_STATE = [
     *("fork", "fork-new", "prefork-one-node", "restart", "restart-1ms", "rollback-5s", "fleet"),
 ]
 
-# The core implements state files, and leases too, for every binding, so `make test` tries them in
-# two languages, and `make test-release` in all.
+# Every binding uses the same Rust code for state files and leases, so `make test` tries them in two
+# languages, and `make test-release` in all.
 WITH_OPTIONS = ["rust", "python"] if os.environ.get("PROFILE") == "dev" else list(run.LANGUAGES)
 
 # More nodes than a fleet has processes at any one time, but fewer than it has in all, so that the

@@ -24,8 +24,8 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const AT_ONCE: Duration = Duration::from_secs(1);
 /// How many connections may wait to be accepted.
 const QUEUE: u32 = 1024;
-/// How many bytes of replies the kernel keeps for a connection. Linux would let this grow to 4 MiB for a client that does
-/// not read, in addition to `--max-output`.
+/// How many bytes of replies the kernel buffers for a connection; Linux doubles this. By default, it would buffer up to
+/// 4 MiB for a client that does not read, in addition to `--max-output`.
 const SEND_BUFFER: u32 = 128 * 1024;
 /// How often a listener logs the same problem.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(10);

@@ -11,8 +11,8 @@ use super::server::of;
 fn program() -> PathBuf {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "-q", "--locked", "-p", "polyflake-cli", "--example", "custom-generator"]);
-    // Cargo sets these variables for this test. The build script of `ring` depends on them: with other values than in
-    // the shell, `ring` and everything that uses it would be built again, now and by the next command.
+    // Cargo sets these variables for this test, and `ring`'s build script depends on them. If they were passed on, cargo
+    // would rebuild `ring` and everything that uses it, now and again for the next command.
     let is_set_by_cargo = |name: &str| {
         name == "OUT_DIR" || ["CARGO_MANIFEST_", "CARGO_PKG_"].iter().any(|it| name.starts_with(it))
     };

@@ -145,7 +145,7 @@ fn answers_that_nobody_reads_have_a_budget() {
         "{before} MiB before, {during} MiB with them, at most {peak} MiB, {} MiB after, {given} numbers",
         memory(&server).0
     );
-    // The kernel keeps little for each of them: ten replies would be almost a megabyte.
+    // The kernel buffers little for each client: ten replies are almost a megabyte.
     assert!(given < CLIENTS as u64 * 10 * 10_000, "{given} numbers");
     assert!(peak < before + 3 * MIB, "{peak} MiB");
 }

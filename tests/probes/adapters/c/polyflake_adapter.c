@@ -190,7 +190,7 @@ static int rollback(polyflake_snowflake *snowflake) {
     usleep(1000);
   }
   take(&part, 1);
-  /* Not emptied first: libfaketime, in another thread, ends a program that finds an empty file. */
+  /* Do not truncate it: libfaketime ends the program if a thread reads the empty file. */
   FILE *clock = fopen(path, "r+");
   if (clock == NULL) {
     perror(path);

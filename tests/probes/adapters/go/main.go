@@ -143,7 +143,7 @@ func (p probe) rollback(ids *polyflake.Snowflake) int {
 	// Wait, so that the step goes back to the time of the first IDs.
 	time.Sleep(behind - time.Since(began))
 	t.take(ids, 1)
-	// Not emptied first: libfaketime, in another thread, ends a program that finds an empty file.
+	// Do not truncate it: libfaketime ends the program if a thread reads the empty file.
 	file, err := os.OpenFile(clock, os.O_WRONLY, 0)
 	must(err)
 	_, err = fmt.Fprintf(file, "-%f\n", behind.Seconds())

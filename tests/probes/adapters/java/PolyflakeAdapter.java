@@ -131,7 +131,7 @@ final class PolyflakeAdapter {
             Thread.sleep(left);
         }
         part.take(ids, 1);
-        // Not emptied first: libfaketime, in another thread, ends a program that finds an empty file.
+        // Do not truncate it: libfaketime ends the program if a thread reads the empty file.
         Files.writeString(Path.of(clock), "-" + behindMs / 1000.0 + "\n", StandardOpenOption.WRITE);
         part.take(ids, numbers.get("n"));
         return part.finish();

@@ -88,7 +88,7 @@ async function rollback(build, { n, behindMs }) {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
   }
   const last = await take(() => nextId, 1);
-  // Not emptied first: libfaketime, in another thread, ends a program that finds an empty file.
+  // Do not truncate it: libfaketime ends the program if a thread reads the empty file.
   writeFileSync(clock, `-${behindMs / 1000}\n`, { flag: "r+" });
   finish(before, last, await take(() => nextId, n));
 }

@@ -66,7 +66,7 @@ function rollback(Probe $probe): int
         usleep(1000);
     }
     $part->take(static fn () => $ids, 1);
-    // Not emptied first: libfaketime, in another thread, ends a program that finds an empty file.
+    // Do not truncate it: libfaketime ends the program if a thread reads the empty file.
     fwrite(fopen($clock, 'r+'), sprintf("-%.3F\n", $probe->behindMs / 1000));
     return finish($part->take(static fn () => $ids, $probe->n));
 }

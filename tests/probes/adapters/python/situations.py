@@ -162,7 +162,7 @@ def rollback(build: Build, probe: Probe) -> int:
     # libfaketime breaks.
     select.select([], [], [], max(0, began + probe.behind_ms / 1000 - time.monotonic()))
     last = Part().take(lambda: next_id, 1)
-    # Not emptied first: libfaketime, in another thread, ends a program that finds an empty file.
+    # Do not truncate it: libfaketime ends the program if a thread reads the empty file.
     with Path(clock).open("r+", encoding="utf-8") as file:
         file.write(f"-{probe.behind_ms / 1000}\n")
     return finish([before, last, Part().take(lambda: next_id, probe.n)])

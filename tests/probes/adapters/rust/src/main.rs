@@ -201,7 +201,7 @@ fn rollback(probe: &Probe, ids: &Snowflake) -> io::Result<i32> {
     // Wait, so that the step goes back to the time of the first IDs.
     thread::sleep(behind.saturating_sub(began.elapsed()));
     part.take(ids, 1);
-    // Not emptied first: libfaketime, in another thread, ends a program that finds an empty file.
+    // Do not truncate it: libfaketime ends the program if a thread reads the empty file.
     let mut clock = std::fs::OpenOptions::new().write(true).open(clock)?;
     clock.write_all(format!("-{}\n", behind.as_secs_f64()).as_bytes())?;
     part.take(ids, probe.n);
