@@ -1,6 +1,6 @@
 //! The operations that tests perform on a store.
 
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use rusqlite::Connection;
 
@@ -37,21 +37,28 @@ pub trait Backend: Send + Sync + 'static {
     }
 }
 
-/// A store shared by all tests that run at the same time. It is dropped when the last of them finishes.
-pub struct Shared<B>(Mutex<Weak<B>>);
+/// A store, or anything else that takes long to make, shared by all tests that run at the same time. It is dropped when
+/// the last of them finishes.
+pub struct Shared<T>(Mutex<Weak<T>>);
 
-impl<B: Backend> Shared<B> {
+impl<T> Shared<T> {
     pub const fn new() -> Self {
         Self(Mutex::new(Weak::new()))
     }
 
-    pub fn get(&self) -> Arc<B> {
-        let mut place = self.0.lock().unwrap();
+    pub fn get_or(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         place.upgrade().unwrap_or_else(|| {
-            let new = Arc::new(B::begin());
+            let new = Arc::new(make());
             *place = Arc::downgrade(&new);
             new
         })
+    }
+}
+
+impl<B: Backend> Shared<B> {
+    pub fn get(&self) -> Arc<B> {
+        self.get_or(B::begin)
     }
 }
 

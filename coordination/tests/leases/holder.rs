@@ -61,7 +61,9 @@ fn a_holder() {
     });
     let (mut is_streaming, mut last_error) = (false, String::new());
     loop {
-        let command = commands.recv_timeout(Duration::from_millis(3));
+        // Streams are dense, so that two holders of a node would soon issue equal IDs.
+        let pause = Duration::from_millis(if is_streaming { 3 } else { 30 });
+        let command = commands.recv_timeout(pause);
         if IS_TERMINATED.load(Ordering::Relaxed) {
             ids.close();
             journal.write("closed");

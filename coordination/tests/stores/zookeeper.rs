@@ -105,7 +105,10 @@ fn an_ensemble_that_loses_its_leader() {
         let error = loop {
             // The server may take a while to notice.
             match alone.read(&space("default"), None).await {
-                Ok(_) => alone.disconnect(),
+                Ok(_) => {
+                    alone.disconnect();
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
                 Err(error) => break error,
             }
         };

@@ -1,13 +1,18 @@
 //! MariaDB.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::{Server, certificates, folder, free_port, run, unprivileged};
+use tempfile::TempDir;
+
+use super::{Server, certificates, copy_of, free_port, run, unprivileged};
+use crate::backend::Shared;
 
 pub struct MariaDb {
     pub server: Server,
-    _folder: tempfile::TempDir,
+    _folders: (TempDir, Arc<TempDir>),
 }
 
 impl MariaDb {
@@ -18,13 +23,11 @@ impl MariaDb {
     }
 
     pub fn with(options: &[&str]) -> Self {
-        let folder = folder();
+        static TEMPLATE: Shared<TempDir> = Shared::new();
+        let (folder, template) = copy_of(&TEMPLATE, make_data);
         let (path, port) = (folder.path(), free_port());
         let given = |option: &str, name: &str| format!("--{option}={}", path.join(name).display());
         let (data, socket) = (given("datadir", "data"), given("socket", "socket"));
-        let mut install = unprivileged("mariadb-install-db", path);
-        install.args(["--no-defaults", &data, "--auth-root-authentication-method=normal", "--skip-test-db"]);
-        run(install);
         let (number, pid) = (format!("--port={port}"), given("pid-file", "pid"));
         certificates::make(path);
         let authority = given("ssl-ca", "authority.pem");
@@ -37,7 +40,7 @@ impl MariaDb {
         command.extend(options);
         let ready = ["mariadb-admin", "--no-defaults", &socket, "--user=root", "status"];
         let server = Server::start(path, port, &command, &ready);
-        let maria = Self { server, _folder: folder };
+        let maria = Self { server, _folders: (folder, template) };
         // A cluster node may already have received these from another node.
         maria.sql(
             "SET wsrep_on = OFF; CREATE DATABASE IF NOT EXISTS test; CREATE USER IF NOT EXISTS polyflake@'%' IDENTIFIED BY 'secret-of-polyflake'; \
@@ -98,4 +101,11 @@ impl MariaDb {
             mariadb
         })
     }
+}
+
+fn make_data(folder: &Path) {
+    let mut install = unprivileged("mariadb-install-db", folder);
+    install.arg("--no-defaults").arg(format!("--datadir={}", folder.join("data").display()));
+    install.args(["--auth-root-authentication-method=normal", "--skip-test-db"]);
+    run(install);
 }

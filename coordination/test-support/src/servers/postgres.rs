@@ -1,41 +1,32 @@
 //! PostgreSQL.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::process::Signal;
+use tempfile::TempDir;
 
-use super::{Server, certificates, folder, free_port, run, unprivileged, write};
+use super::{Server, certificates, copy_of, free_port, run, unprivileged, write};
+use crate::backend::Shared;
 
 pub struct Postgres {
     pub server: Server,
-    _folder: Option<tempfile::TempDir>,
+    _folders: Option<(TempDir, Arc<TempDir>)>,
 }
 
 impl Postgres {
-    /// Starts a server that asks for passwords, with a database `test` owned by `polyflake`.
+    /// Starts a server that asks for passwords, with a database `test` owned by `polyflake`. Servers that run at the same
+    /// time have the same system identifier.
     pub fn new() -> Self {
         Self::with(&[])
     }
 
     pub fn with(options: &[&str]) -> Self {
-        let folder = folder();
-        let path = folder.path();
-        write(&path.join("password"), "secret-of-postgres");
-        let mut initdb = unprivileged(&program("initdb"), path);
-        let password = path.join("password").display().to_string();
-        initdb.args(["-D", "data", "-U", "postgres", "-E", "UTF8", "--no-locale", "--no-sync"]);
-        initdb.args(["--auth-local=trust", "--auth-host=scram-sha-256", "--pwfile", &password]);
-        run(initdb);
-        let replication = "\nlocal replication all trust\nhost replication all 127.0.0.1/32 trust\n";
-        let rules = path.join("data/pg_hba.conf");
-        let given = fs::read_to_string(&rules).unwrap();
-        write(&rules, &format!("{replication}{given}"));
-        let server = serve(path, free_port(), options);
-        let postgres = Self { server, _folder: Some(folder) };
-        postgres.sql("postgres", "CREATE ROLE polyflake LOGIN PASSWORD 'secret-of-polyflake'");
-        postgres.sql("postgres", "CREATE DATABASE test OWNER polyflake");
-        postgres
+        static TEMPLATE: Shared<TempDir> = Shared::new();
+        let (folder, template) = copy_of(&TEMPLATE, make_data);
+        let server = serve(folder.path(), free_port(), options);
+        Self { server, _folders: Some((folder, template)) }
     }
 
     /// Starts a standby of this server, in a subfolder of its folder.
@@ -49,7 +40,7 @@ impl Postgres {
             backup.args(["-D", "data", "--write-recovery-conf", "--checkpoint=fast", "--no-sync"]);
             backup
         });
-        Self { server: serve(&path, free_port(), &[]), _folder: None }
+        Self { server: serve(&path, free_port(), &[]), _folders: None }
     }
 
     /// From now on, accepts only TLS connections, with the certificates from `certificates`. Clients authenticate with
@@ -88,6 +79,27 @@ impl Postgres {
         psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", statement]);
         run(psql)
     }
+}
+
+fn make_data(folder: &Path) {
+    write(&folder.join("password"), "secret-of-postgres");
+    let mut initdb = unprivileged(&program("initdb"), folder);
+    let password = folder.join("password").display().to_string();
+    initdb.args(["-D", "data", "-U", "postgres", "-E", "UTF8", "--no-locale", "--no-sync"]);
+    initdb.args(["--auth-local=trust", "--auth-host=scram-sha-256", "--pwfile", &password]);
+    run(initdb);
+    let replication = "\nlocal replication all trust\nhost replication all 127.0.0.1/32 trust\n";
+    let rules = folder.join("data/pg_hba.conf");
+    let given = fs::read_to_string(&rules).unwrap();
+    write(&rules, &format!("{replication}{given}"));
+    let statements = folder.join("statements");
+    write(
+        &statements,
+        "CREATE ROLE polyflake LOGIN PASSWORD 'secret-of-polyflake'\nCREATE DATABASE test OWNER polyflake\n",
+    );
+    let mut postgres = unprivileged(&program("postgres"), folder);
+    postgres.args(["--single", "-D", "data", "postgres"]).stdin(File::open(statements).unwrap());
+    run(postgres);
 }
 
 fn serve(path: &Path, port: u16, options: &[&str]) -> Server {
