@@ -63,11 +63,13 @@ export function path(value: string, what: string): string {
 
 /**
  * Checks that UTF-8 can represent a string. A lone surrogate has no encoding, and replacing it with U+FFFD would
- * produce a different string.
+ * produce a different string. The error does not show the string, which may be an address with a password.
  */
 export function wellFormed(value: string, what: string, takes: string): string {
-  if (!/\p{Surrogate}/u.test(value)) return value;
-  throw new TypeError(`${what} is ${JSON.stringify(value)}; it must be ${takes} without lone surrogates`);
+  const at = value.search(/\p{Surrogate}/u);
+  if (at < 0) return value;
+  const found = `\\u${value.charCodeAt(at).toString(16)}`;
+  throw new TypeError(`${what} has ${found} at index ${at}; it must be ${takes} without lone surrogates`);
 }
 
 export function idArray(ids: BigUint64Array, what: string): BigUint64Array {

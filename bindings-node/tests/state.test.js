@@ -66,7 +66,10 @@ test("disposing of a Snowflake closes it", () => {
 test("the path is a string", () => {
   assert.throws(() => new Snowflake({ node: 1, state: 7 }), TypeError);
   // Replacing the lone surrogate with U+FFFD would name a different file.
-  assert.throws(() => new Snowflake({ node: 1, state: "half\ud83d" }), TypeError);
+  assert.throws(() => new Snowflake({ node: 1, state: "redis://user:secret@host\ud83d" }), {
+    name: "TypeError",
+    message: "state has \\ud83d at index 24; it must be a path without lone surrogates",
+  });
   assert.throws(() => resetState("half\ud83d"), TypeError);
   assert.throws(() => resetState(7), TypeError);
 });
