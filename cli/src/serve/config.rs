@@ -434,10 +434,11 @@ impl Begun {
 pub(crate) struct Opening(Checked);
 
 fn resolve(text: &str) -> Result<Vec<SocketAddr>, String> {
-    let found: Vec<_> = text.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
+    // A store's address, given by mistake, may contain a password, which must not reach a name server.
+    let found = if text.contains(['/', '@']) { None } else { text.to_socket_addrs().ok() };
     // A name may have several addresses, and the server cannot listen on the same address twice.
     let mut once: Vec<SocketAddr> = Vec::new();
-    for address in found {
+    for address in found.into_iter().flatten() {
         if !once.contains(&address) {
             once.push(address);
         }

@@ -118,6 +118,7 @@ fn errors_name_line_and_key_and_no_secret() {
         (&["--layout", "none"], "--layout: "),
         (&["--http", "none", "--resp", "none"], "nothing to listen on"),
         (&["--http", "1.2.3.4"], "--http: "),
+        (&["--resp", "redis://:hunter2@h:6379"], "--resp: "),
         (&["--max-n", "0"], "max_n is 0"),
     ] {
         let output = polyflake(&[&["serve"], arguments].concat()).output().unwrap();
