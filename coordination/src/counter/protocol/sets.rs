@@ -2,7 +2,8 @@
 //! any point, leaving behind requests that take effect late. No two stores may return the same number, and no
 //! store may start over from its first number.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::hash::{BuildHasher as _, RandomState};
 
 use super::*;
 
@@ -221,7 +222,10 @@ fn search(
     without: Option<Rule>,
 ) -> (usize, Option<Fault>) {
     let model = Model { without };
-    let mut seen = std::collections::HashSet::new();
+    let is_same = lists[0] == lists[1] && wipes == 0;
+    // The hashes of the states, and of those from which a process can open the whole counter.
+    let hasher = RandomState::new();
+    let (mut seen, mut finish) = (HashSet::new(), HashSet::new());
     let mut queue = VecDeque::from([(model.start(lists, crashes, wipes), Vec::new())]);
     while let Some((world, history)) = queue.pop_front() {
         for action in actions(&world) {
@@ -230,14 +234,14 @@ fn search(
             match model.after(&world, action) {
                 Err(fault) => return (seen.len(), Some((fault, history))),
                 Ok(after) => {
-                    let is_same = lists[0] == lists[1] && wipes == 0;
-                    if matches!(action, Action::LoseReply(_) | Action::Late(_))
-                        && is_same
+                    let must_finish = is_same && matches!(action, Action::LoseReply(_) | Action::Late(_));
+                    if must_finish
+                        && finish.insert(hasher.hash_one(&after))
                         && !model.finishes(&after, lists[0])
                     {
                         return (seen.len(), Some(("a set stays incomplete", history)));
                     }
-                    if seen.insert(after.clone()) {
+                    if seen.insert(hasher.hash_one(&after)) {
                         queue.push_back((after, history));
                     }
                 }
