@@ -125,9 +125,9 @@ impl Holder {
         let released = stores::until_answered(&self.address, &self.store, async |store| {
             release(store, &self.terms, &held, issued_until, &Clocks, &mut random).await
         });
-        let what = match self.whose {
-            Whose::Snowflakes => format!("node {node}"),
-            Whose::Sequences(_) => "its lease".into(),
+        let (what, end) = match self.whose {
+            Whose::Snowflakes => (format!("node {node}"), "its lease expires"),
+            Whose::Sequences(_) => ("its lease".into(), "it expires"),
         };
         match released.await {
             Ok(()) => {
@@ -135,7 +135,7 @@ impl Holder {
             }
             Err(refusal) => {
                 let why = self.text_of(&refusal);
-                let what = format!("{what} is not given back, and is free when its lease ends: {why}");
+                let what = format!("{what} could not be given back, and stays in use until {end}: {why}");
                 self.warn(Kind::StoreUnreachable, Some(node), &what);
             }
         }

@@ -264,7 +264,7 @@ impl Task {
         self.is_owner = true;
         if has_lost {
             let what = format!(
-                "{} may have lost writes: all bounds are written once more, above all numbers of this process",
+                "{} may have lost writes: this process writes all bounds again, above every number it has handed out",
                 self.shared.address
             );
             self.holder.tell(Kind::WritesLost, None, &what);
