@@ -135,10 +135,10 @@ test-probes: $(VENV)/installed c-prefix node-package # duplicates across threads
 	$(C_ENVIRONMENT) tests/probes/build.sh
 	$(C_ENVIRONMENT) $(PYTEST) tests/probes
 
-test-docs: $(VENV)/installed c-prefix node-package # the code, tables and links of README.md and docs/
+test-docs: $(VENV)/installed c-prefix node-package # the code, tables and links of README.md and docs/; Go and PHP archives
 	@tools/need redis-server redis-server
 	$(PYTHON) tests/make_recipes.py --check
-	$(C_ENVIRONMENT) $(PYTEST) tests/test_docs.py tests/test_docs_facts.py tests/test_links.py
+	$(C_ENVIRONMENT) $(PYTEST) tests/test_docs.py tests/test_docs_facts.py tests/test_links.py tests/test_packages.py
 
 lint: $(VENV)/ready node-package $(TYPEDOC) ## runs every formatter and linter, changing nothing
 	tools/lint

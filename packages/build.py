@@ -424,11 +424,13 @@ def copy_tracked(folder, stage, left_out):
             shutil.copy(file, stage / relative)
 
 
-def replaced(path, pattern, by):
-    changed, count = re.subn(pattern, lambda _: by, path.read_text(), count=1, flags=re.DOTALL)
+def replace_install(readme, by):
+    """Replaces the section Install, which in git says how to build the package."""
+    pattern = r"(?<=^## Install\n\n).*?(?=\n\n## )"
+    changed, count = re.subn(pattern, lambda _: by, readme.read_text(), flags=re.DOTALL | re.M)
     if count != 1:
-        raise SystemExit(f"{path} has nothing like {pattern}")
-    path.write_text(changed)
+        raise SystemExit(f"{readme} has {count} sections Install")
+    readme.write_text(changed)
 
 
 def built_platforms():
@@ -467,15 +469,14 @@ def go_module():
             'import "C"\n'
         )
     those = " || ".join(f"({PLATFORMS[name]['go']})" for name in names)
-    replaced(
-        stage / "link.go", "^package", f"//go:build polyflake_pkgconfig || !({those})\n\npackage"
+    (stage / "link.go").write_text(
+        f"//go:build polyflake_pkgconfig || !({those})\n\n"
+        "package polyflake\n\n"
+        "// With the build tag polyflake_pkgconfig, and where the module has no library.\n\n"
+        "// #cgo pkg-config: polyflake\n"
+        'import "C"\n'
     )
-    replaced(
-        stage / "link.go",
-        r"// Where the library.*?\n\n",
-        "// With the build tag polyflake_pkgconfig, and where the module has no library.\n\n",
-    )
-    replaced(stage / "README.md", r"You need Go 1\.24.*?says why\.", text("go-install.md"))
+    replace_install(stage / "README.md", text("go-install.md"))
     proxy = fresh(DIST / "go") / GO_MODULE / "@v"
     proxy.mkdir(parents=True)
     (proxy / "list").write_text(f"v{VERSION}\n")
@@ -508,7 +509,7 @@ def composer_archive():
     manifest.write_text(
         json.dumps({"name": package.pop("name"), "version": VERSION} | package, indent=4) + "\n"
     )
-    replaced(stage / "README.md", r"```sh\nmake install.*?found, a", text("php-install.md"))
+    replace_install(stage / "README.md", text("php-install.md"))
     write_zip(DIST / f"polyflake-php-{VERSION}.zip", stage, "")
 
 
