@@ -203,9 +203,9 @@ pub fn folder() -> TempDir {
 /// To create a database takes several times longer than to copy one.
 fn copy_of(template: &Shared<TempDir>, make: impl FnOnce(&Path)) -> (TempDir, Arc<TempDir>) {
     let template = template.get_or(|| {
-        let made = folder();
-        make(made.path());
-        made
+        let new = folder();
+        make(new.path());
+        new
     });
     let copy = folder();
     let mut cp = Command::new("cp");
