@@ -425,11 +425,11 @@ def copy_tracked(folder, stage, left_out):
 
 
 def replace_install(readme, by):
-    """Replaces the section Install, which in git says how to build the package."""
+    """Replaces the Install section, which in the repository explains how to build the package."""
     pattern = r"(?<=^## Install\n\n).*?(?=\n\n## )"
     changed, count = re.subn(pattern, lambda _: by, readme.read_text(), flags=re.DOTALL | re.M)
     if count != 1:
-        raise SystemExit(f"{readme} has {count} sections Install")
+        raise SystemExit(f"{readme} has {count} Install sections; it takes one")
     readme.write_text(changed)
 
 

@@ -60,7 +60,7 @@ fn a_process_of_a_round() {
             let bytes: Vec<u8> = batch.iter().flat_map(|id| id.to_ne_bytes()).collect();
             issued.write_all(&bytes).unwrap();
         }
-        // Bursts as fast as possible, but not so many IDs that checking them takes longer than issuing them.
+        // Pause between bursts, or checking the IDs would take longer than issuing them.
         if n % 64 == 0 {
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -200,7 +200,7 @@ pub fn folder() -> TempDir {
 }
 
 /// Returns a folder with a copy of the template's `data`, and the template, which is deleted when its last user drops it.
-/// To create a database takes several times longer than to copy one.
+/// Creating a database takes several times longer than copying one.
 fn copy_of(template: &Shared<TempDir>, make: impl FnOnce(&Path)) -> (TempDir, Arc<TempDir>) {
     let template = template.get_or(|| {
         let new = folder();

@@ -211,7 +211,7 @@ pub(crate) fn a_store_that_stops_and_one_that_dies<B: Backend>() {
         }
         let stopped: Vec<_> = holders.iter().map(Holder::mark).collect();
         for ((holder, &mark), &stopped) in holders.iter_mut().zip(&marks).zip(&stopped) {
-            // The holders continue up to the bound, and may not notice before that on a busy machine.
+            // The holders continue up to the bound. On a busy machine, they may notice the outage only after that.
             holder.wait_for_ids(stopped, 20);
             holder.wait_for(mark, "event store_unreachable");
             let (error, _) = holder.wait_for(mark, "error ");
