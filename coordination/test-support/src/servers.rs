@@ -199,7 +199,7 @@ pub fn folder() -> TempDir {
     folder
 }
 
-/// Returns a folder with a copy of the template's `data`, and the template, which is deleted when its last user drops it.
+/// Returns a folder with a copy of the template's `data`, and the template, which its last user deletes by dropping it.
 /// Creating a database takes several times longer than copying one.
 fn copy_of(template: &Shared<TempDir>, make: impl FnOnce(&Path)) -> (TempDir, Arc<TempDir>) {
     let template = template.get_or(|| {
