@@ -35,13 +35,13 @@ python node go c php java rust: ## builds what a project in that language instal
 demo: tools-ready ## nodes leased from a file, a counter, and a million orders in 16 SQLite shards
 	demo/run.sh
 
-# Three at a time, since half of them use only one processor or mostly wait; the long ones first. Each part's output is
+# Four at a time, since half of them use only one processor or mostly wait; the long ones first. Each part's output is
 # printed as one block when the part has finished. Prerequisites shared by several parts are built first, because make
 # skips a part whose prerequisite is still being built until it has started all others.
 SHARED := store-servers c-prefix node-package $(VENV)/installed
 TESTS := test-leases test-stores test-python test-go test-node test-cli test-rust test-java test-probes test-c \
   test-models test-php test-instructions test-fuzz test-reference test-docs
-PARTS := $(MAKE) --no-print-directory --jobs=3 --output-sync PROFILE=dev
+PARTS := $(MAKE) --no-print-directory --jobs=4 --output-sync PROFILE=dev
 
 test: ## builds and tests every language, and prints how long each part took
 	+@tools/timed bash -c '$(PARTS) $(SHARED) && $(PARTS) $(addprefix -o ,tools-ready $(SHARED)) $(TESTS)'
