@@ -51,7 +51,7 @@ test-histories-longer: store-servers # random histories over every store; each p
 	cargo test --locked -p polyflake-coordination --test histories longer -- --ignored --nocapture --test-threads=3
 
 test-counter-models: tools-ready # the larger models of the counters' protocol: a minute and 2 GB
-	cargo test --locked --release -p polyflake-coordination --lib counter::protocol::model -- --ignored
+	cargo test --locked --release -p polyflake-coordination --lib counter::protocol:: -- --ignored
 
 test-leases-longer: store-servers ## 1,000 simulated hours of leases, larger models, a minute of kills and two of outage
 	cargo test --locked --release -p polyflake-coordination --lib lease:: -- --include-ignored --nocapture

@@ -130,6 +130,7 @@ test_java() {
     /<(failure|error)[ >]/ { bad++ }
     END { print tests + 0, bad + 0 }')
   # A test that did not compile, or that crashed, leaves no report.
+  [ "$tests" -gt 0 ] || status=1
   [ "$bad" -gt 0 ] || bad=$status
   echo "$((tests > bad ? tests - bad : 0)) passed, $bad failed"
   return $status

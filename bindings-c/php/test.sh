@@ -45,6 +45,7 @@ else
   for file in $(find . -name '*.php'); do php -l "$file" >/dev/null || failed=$((failed + 1)); done
   step 'the example runs' php examples/quick-start.php
   benchmark=../../benchmarks/php/bench.php
+  step 'the benchmark lists what it measures' test -n "$(php $benchmark)"
   while IFS=$'\t' read -r table subject _; do
     case $subject in
       godruoyi*) ;; # Composer installs it.

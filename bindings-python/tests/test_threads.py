@@ -60,6 +60,11 @@ def check_unique(given: list[list[int]]) -> None:
     assert len(set(everything)) == len(everything)
 
 
+def test_the_module_declares_that_it_needs_no_gil() -> None:
+    source = (Path(__file__).parents[1] / "src/lib.rs").read_text()
+    assert re.findall(r"#\[pymodule.*", source) == ["#[pymodule(gil_used = false)]"]
+
+
 @pytest.mark.skipif(HAS_GIL, reason="this Python has a GIL")
 def test_it_does_not_turn_the_gil_on(tmp_path: Path) -> None:
     """Python would, with a warning, if the module did not declare that it needs no GIL."""

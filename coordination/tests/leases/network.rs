@@ -128,11 +128,8 @@ fn close_after(store: &impl Backend, namespace: &str, harm: impl Fn(&Proxy)) {
                 _ => None,
             })
         });
-        assert!(
-            is_released || proxy.connections() > connections,
-            "it did not connect again:\n{}",
-            holder.text()
-        );
+        let has_tried = proxy.connections() > connections && holder.text().contains("no answer within ");
+        assert!(is_released || has_tried, "it did not connect again, or gave up early:\n{}", holder.text());
         *(if is_released { &mut released } else { &mut late }) += 1;
     }
     journals.assert_unique(10 * (released + late));

@@ -30,8 +30,9 @@ class ReadmeTest {
             import java.time.*;
             import java.util.*;
             """;
-    private static final List<String> PAGES = List.of("README.md", "../../docs/getting-started/java.md",
-            "../../docs/counters.md", "../../docs/sequences.md", "../../docs/public-ids.md", "../../docs/text-formats.md");
+    private static final List<String> PAGES = List.of("README.md", "../../README.md", "../../docs/README.md",
+            "../../docs/getting-started/java.md", "../../docs/counters.md", "../../docs/sequences.md",
+            "../../docs/public-ids.md", "../../docs/text-formats.md");
     private static final Pattern BLOCK = Pattern.compile("(?ms)^```java\\n(.*?)^```$");
     private static final Pattern PRINTS = Pattern.compile("(?m)^\\s*System\\.out\\.println\\(.*\\); // (.*)$");
 
