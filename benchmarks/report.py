@@ -418,7 +418,7 @@ def without_empty_columns(header: Sequence[str], lines: Sequence[Sequence[str]])
 
 
 def markdown_table(header: Sequence[str], *lines: Sequence[str]) -> list[str]:
-    texts = ("", "package", "version", "note", "language", "table", "ours", "target", "seen")
+    texts = ("", "package", "version", "note", "language", "table", "ours", "target", "measured")
     ruler = ["---" if name in texts else "---:" for name in header]
     return ["| " + " | ".join(line) + " |" for line in (header, ruler, *lines)] + [""]
 
@@ -538,13 +538,13 @@ def answer(results: Results) -> str:
         other = f"the fastest takes {digits(longer[0][0])} times as long"
     else:
         ends = [f"{digits(ratio)} times as long {where}" for ratio, where in longer]
-        other = f"the fastest of the same language takes from {ends[0]} to {ends[-1]}"
-    others = "Of the other generators that read the clock and repeat nothing"
+        other = f"the fastest in each language takes from {ends[0]} to {ends[-1]}"
+    others = "Among the other generators that read the clock and repeat nothing"
     return f"One ID takes {listed(times)}. {others}, {other}."
 
 
-OVERVIEW = "One ID in each language: Polyflake and the fastest other that is compared with it"
-OWN_OVERVIEW = "{}: Polyflake and the best other that is compared with it"
+OVERVIEW = "One ID in each language: Polyflake and the fastest peer"
+OWN_OVERVIEW = "{}: Polyflake and the best peer"
 
 
 def document(results: Results, charts: Iterable[str]) -> str:
@@ -630,8 +630,8 @@ def name(missing: Record) -> str:
 TARGETS_PAGE = """\
 # Benchmark targets
 
-Each benchmark's program sets targets for its figures, for those who work on Polyflake. This page
-lists those that the last run on each processor missed. To choose a package, read the
+`benchmarks/cases.toml` sets targets for the figures, for people who work on Polyflake. This page
+lists the targets that the last run on each processor missed. To choose a package, read the
 [benchmarks](README.md).
 """
 
@@ -646,7 +646,7 @@ def targets_section(results: Results) -> str:
         if not v.reached
     ]
     if missed:
-        lines += markdown_table(["language", "table", "ours", "target", "seen"], *missed)
+        lines += markdown_table(["language", "table", "ours", "target", "measured"], *missed)
     return "\n".join(lines).rstrip() + "\n"
 
 

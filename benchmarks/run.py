@@ -236,7 +236,7 @@ def counters() -> Prepared:
         CARGO_TARGET_DIR=str(target),
     )
     program = target / "release" / "polyflake-counter-benchmarks"
-    why = "not on Maven Central: its server's statements for a segment are measured"
+    why = "not on Maven Central; the table has its server's statements for a segment"
     records = [missing("Counters", name, why) for name in ("tinyid", "Leaf")]
     urls, servers, without = started("Counters", program, "servers")
     records += without

@@ -335,7 +335,7 @@ def test_the_document_begins_with_the_chart_and_the_answer(tmp_path: Path) -> No
         f"![{report.OVERVIEW}](intel-xeon/overview.svg)",
         "",
         "One ID takes 24.0 ns in Rust, 50.0 ns in Go and 100 ns in a browser. "
-        "Of the other generators that read the clock and repeat nothing, the fastest of the same "
+        "Among the other generators that read the clock and repeat nothing, the fastest in each "
         "language takes from 0.90 times as long in Go to 2.50 times as long in a browser.",
     ]
     chart = ElementTree.parse(tmp_path / "intel-xeon" / "overview.svg")
@@ -350,7 +350,7 @@ def test_the_answer_of_one_language() -> None:
     results = read(RUN, result("polyflake", 20, "ours"), result("other", 50))
     assert report.answer(results) == (
         "One ID takes 20.0 ns in Rust. "
-        "Of the other generators that read the clock and repeat nothing, the fastest takes 2.50 "
+        "Among the other generators that read the clock and repeat nothing, the fastest takes 2.50 "
         "times as long."
     )
     assert report.overview(results) is None
@@ -547,7 +547,8 @@ def test_a_document_of_its_own_begins_with_its_answer(tmp_path: Path) -> None:
     assert lines[2:5] == [
         f"![{says}](intel-xeon-service/overview.svg)",
         "",
-        "On 50 connections, the service answers 92,000 requests a second, and INCR 91,000.",
+        "On 50 connections, the service answers 92,000 requests a second over the Redis protocol; "
+        "INCR answers 91,000.",
     ]
     chart = (tmp_path / "intel-xeon-service" / "overview.svg").read_text()
     assert "Service, requests per second: more is better" in chart
@@ -560,7 +561,7 @@ def test_the_answer_of_counters_says_who_has_no_batch_call() -> None:
     batch = {"language": "Counters", "table": "batch of 1,024"}
     peer = result("CosId", 5, note="Java; no batch call: single calls in a loop", **batch)
     assert report.answer(read(RUN, result("polyflake", 0.5, "ours", **batch), peer)) == (
-        "In batches of 1,024, it takes 0.50 ns, and from CosId 5.00 ns in single calls."
+        "In batches of 1,024, a number takes 0.50 ns; CosId takes 5.00 ns in single calls."
     )
 
 

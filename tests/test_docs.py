@@ -234,7 +234,7 @@ def rust_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "[workspace]\n\n[profile.dev]\ndebug = false\n"
         "[profile.dev.package.postgres-protocol]\nopt-level = 3\n"
         "[profile.dev.package.sha2]\nopt-level = 3\n\n[dependencies]\n"
-        # With this crate, cargo selects the same features as in the workspace, and reuses the store clients.
+        # With this crate, cargo selects the workspace's features, and reuses the store clients.
         f"polyflake-test-support = {{ path = '{ROOT / 'coordination/test-support'}' }}\n"
         f"polyflake = {{ path = '{ROOT / 'core'}', features = ['public-ids', 'serde'] }}\n"
         f"polyflake-coordination = {{ path = '{ROOT / 'coordination'}' }}\n"
@@ -249,7 +249,7 @@ def rust_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
             text = f"fn main() -> Result<(), Box<dyn std::error::Error>> {{\n{text}Ok(())\n}}\n"
         (programs / f"{name(block)}.rs").write_text(text, encoding="utf-8")
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    # Without the workspace's SQLite flags, this build and the next one would compile SQLite and its users again.
+    # Without the workspace's SQLite flags, this build and the next one would compile SQLite again.
     config = ROOT / ".cargo/config.toml"
     run("cargo", "build", "-q", "--bins", "--target-dir", target, "--config", config, cwd=folder)
     return target / "debug"

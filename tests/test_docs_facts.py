@@ -78,7 +78,7 @@ def test_options() -> None:
         assert (one == other) is same
 
     assert given["max_wait_ms"] == "a tick + 1000"
-    match = re.search(r"The three in ms take 0 to (\d+)", page("docs/options.md").text)
+    match = re.search(r"The three options in ms accept 0 to (\d+)", page("docs/options.md").text)
     assert match is not None
     largest = int(match[1])
     Snowflake(node=1002, max_wait_ms=largest)

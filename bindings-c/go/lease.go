@@ -16,10 +16,10 @@ import (
 // [NodeFields] narrows the choice; if the whole node is set, exactly that node is leased.
 //
 // [New] waits for a node, for at most the wait time set in the address (35 s by default: the TTL plus 5 s), and returns
-// [ErrLeaseUnavailable] if none is free or the store cannot be reached. Snowflakes in one process with the same address
-// and layout share one lease. While the store cannot be reached, IDs are issued up to the lease's bound. After that,
-// calls return [ErrLeaseLost] until the store renews the lease or assigns another node. [Snowflake.Close] gives the
-// node back. Lease events are logged: see [LogLeases].
+// [ErrLeaseUnavailable] if none is free or the store cannot be reached. Snowflakes in one process with the same
+// address, layout and node share one lease. While the store cannot be reached, IDs are issued up to the lease's bound.
+// After that, calls return [ErrLeaseLost] until the store renews the lease or assigns another node. [Snowflake.Close]
+// gives the node back. Lease events are logged: see [LogLeases].
 func Lease(address string) Option {
 	return Set("lease", address)
 }

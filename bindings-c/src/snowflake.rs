@@ -71,8 +71,9 @@ pub(crate) const SNOWFLAKE: &str = "snowflake is NULL";
 /// existing file right after a reboot takes as long. A custom clock must advance by that much before any ID is issued.
 ///
 /// With a lease, this asks the store for a node, and waits for at most the wait time set in the address (35 s by
-/// default: the TTL plus 5 s). Snowflakes in one process with the same address and layout share one lease. A library
-/// thread, which blocks all signals, renews it until the last of them is closed, or one TTL after the last is freed.
+/// default: the TTL plus 5 s). Snowflakes in one process with the same address, layout and `node` share one lease. A
+/// library thread, which blocks all signals, renews it until the last of them is closed, or one TTL after the last is
+/// freed.
 ///
 /// Returns POLYFLAKE_INVALID_NODE for a missing or invalid node; POLYFLAKE_INVALID_OPTION if any other option is
 /// invalid, if the node's cursor already exists with a different max_ahead_ms or max_backward_ms, or with a different

@@ -141,8 +141,8 @@ export class Snowflake implements IterableIterator<bigint, never, undefined>, Id
    * Opens a Snowflake with a node leased from the store that `lease` names. Waits for a free node without blocking the
    * event loop, for at most the address's `wait` (35 s by default). Without `lease`, this does the same as `new`.
    *
-   * All Snowflakes in a process with the same address and layout share one lease, even across worker threads. The
-   * lease's events are published on the channel `polyflake:lease` of `node:diagnostics_channel`, each as a {@link
+   * All Snowflakes in a process with the same address, layout and `node` share one lease, even across worker threads.
+   * The lease's events are published on the channel `polyflake:lease` of `node:diagnostics_channel`, each as a {@link
    * LeaseEvent}.
    *
    * @throws {PolyflakeError} (the promise rejects) `LEASE_UNAVAILABLE` if no node is free or the store cannot be

@@ -38,7 +38,7 @@ mod task;
 /// Leases a node from the store in [`Options::lease`], and builds a Snowflake on it. Waits for a node, but no
 /// longer than the `wait` in the address.
 ///
-/// All Snowflakes in a process with the same address and layout share one lease. When the last of them is
+/// All Snowflakes in a process with the same address, layout and `node` share one lease. When the last of them is
 /// closed, the node is free at once. If the last one is dropped without being closed, the lease is kept for
 /// another TTL.
 ///
