@@ -217,7 +217,7 @@ func killed(t *testing.T, s *server) {
 			t.Fatal(err)
 		}
 	}
-	if losses := must(ids.Stats()).LeaseLosses; losses != 1 {
+	if losses := must(ids.Stats()).LeaseLosses; losses < 1 {
 		t.Errorf("%d losses", losses)
 	}
 }

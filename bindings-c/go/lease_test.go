@@ -26,7 +26,7 @@ import (
 // store returns the address of a new SQLite file.
 func store(t *testing.T, parameters string) string {
 	t.Helper()
-	return "sqlite://" + filepath.Join(t.TempDir(), "leases.db") + "?ttl=3s&" + parameters
+	return "sqlite://" + filepath.Join(t.TempDir(), "leases.db") + "?" + parameters
 }
 
 func leased(t *testing.T, address string, options ...polyflake.Option) *polyflake.Snowflake {
@@ -174,7 +174,7 @@ func TestLease(t *testing.T) {
 
 	info, ok := one.Lease()
 	if !ok || info.Node != 740 || info.State != "held" || one.Node() != 740 ||
-		info.Left <= 0 || info.Left > 4*time.Second || time.Until(info.Bound) > 4*time.Second ||
+		info.Left <= 0 || info.Left > 31*time.Second || time.Until(info.Bound) > 31*time.Second ||
 		!strings.HasPrefix(info.Store, "sqlite:///") || !strings.HasSuffix(info.Store, "/leases.db") {
 		t.Errorf("%+v %v", info, ok)
 	}
@@ -238,7 +238,7 @@ func TestLeaseOptions(t *testing.T) {
 // A process that was stopped for longer than its lease continues with another node. IDs are taken in Go too, and each
 // has the node that was held when it was issued.
 func TestLeaseChangesItsNode(t *testing.T) {
-	address := store(t, "wait=20s&nodes=750-751")
+	address := store(t, "ttl=3s&wait=20s&nodes=750-751")
 	stopped, said := other(t, address)
 	if said != "750" && said != "751" {
 		t.Fatalf("said %s", said)
@@ -348,7 +348,8 @@ func TestLeaseInRedis(t *testing.T) {
 	}
 	must(0, server.Signal(syscall.SIGCONT))
 	eventually(t, "an ID again", func() bool { _, err := ids.NextID(); return err == nil })
-	if losses := must(ids.Stats()).LeaseLosses; losses != 1 {
+	// More than one if the process itself stood still for a TTL.
+	if losses := must(ids.Stats()).LeaseLosses; losses < 1 {
 		t.Errorf("%d losses", losses)
 	}
 }

@@ -321,7 +321,7 @@ func TestSequencesOptions(t *testing.T) {
 }
 
 func TestSequencesAreOneProcesses(t *testing.T) {
-	address := sequencesStore(t) + "?ttl=3s&wait=1s&label="
+	address := sequencesStore(t) + "?wait=1s&label="
 	inbox := openedSequences[string](t, "inbox", address+"first")
 	must(inbox.NextID("alice"))
 	said := func() string {

@@ -318,7 +318,7 @@ describe("leases in SQLite", { skip: isWasm && "wasm has no leases" }, () => {
 describe("leases in Redis", { skip: isWasm && "wasm has no leases" }, () => {
   test("a node that another process has taken is replaced, and all calls have the new one", async () => {
     const { address, cli, stop } = await redis();
-    const lease = `${address}?init=always&nodes=0-1&ttl=3s`;
+    const lease = `${address}?init=always&nodes=0-1&ttl=6s`;
     let ids;
     const messages = await told("acquired", async () => {
       ids = await Snowflake.open({ lease, maxWaitMs: 60_000 });

@@ -322,7 +322,7 @@ describe("sequences in SQLite", { skip: isWasm && "wasm has no sequences" }, () 
     const store = freshStore();
     const program = `
       import { Sequences } from "polyflake";
-      const store = ${JSON.stringify(`${store}?ttl=3s&wait=1s&label=first`)};
+      const store = ${JSON.stringify(`${store}?ttl=9s&wait=1s&label=first`)};
       const inbox = await Sequences.open("inbox", { store });
       console.log(String(await inbox.nextIdAsync("alice")));
       process.stdin.resume();
@@ -333,7 +333,7 @@ describe("sequences in SQLite", { skip: isWasm && "wasm has no sequences" }, () 
     subscribe("polyflake:lease", listen);
     try {
       assert.equal(first.line, "1");
-      const opening = Sequences.open("inbox", { store: `${store}?ttl=3s&wait=1s&label=second` });
+      const opening = Sequences.open("inbox", { store: `${store}?ttl=9s&wait=1s&label=second` });
       const [turns, refused] = await turnsWhile(opening);
       await failsLater(Promise.reject(refused), "LEASE_UNAVAILABLE", "`first`");
       assert.equal(refused.number, 12);
@@ -342,7 +342,7 @@ describe("sequences in SQLite", { skip: isWasm && "wasm has no sequences" }, () 
       await first.kill();
     }
     // The first process's lease expires.
-    const second = await Sequences.open("inbox", { store: `${store}?ttl=3s&wait=1m&label=second` });
+    const second = await Sequences.open("inbox", { store: `${store}?ttl=9s&wait=1m&label=second` });
     assert.ok((await second.nextIdAsync("alice")) > 1n);
     while (!messages.some(({ kind }) => kind === "acquired")) await pause(5);
     unsubscribe("polyflake:lease", listen);

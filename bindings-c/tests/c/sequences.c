@@ -479,7 +479,7 @@ static int other_process(const char *store) {
 static void run_other(char *said, size_t size) {
   static char store[ADDRESS + 64];
   int ends[2], status = -1;
-  snprintf(store, sizeof store, "%s?ttl=3s&wait=1s&label=second", address);
+  snprintf(store, sizeof store, "%s?wait=1s&label=second", address);
   fflush(stdout);
   if (pipe(ends) != 0) {
     give_up("no pipe");
@@ -508,7 +508,7 @@ static void two_processes(void) {
   polyflake_sequences *sequences = NULL;
   polyflake_detail detail = fresh_detail();
   const polyflake_key key = text_key("alice");
-  snprintf(store, sizeof store, "%s?ttl=3s&wait=1s&label=first", address);
+  snprintf(store, sizeof store, "%s?wait=1s&label=first", address);
   const char *const pairs[] = {"store", store, NULL};
   if (open_with(&sequences, &detail, "owned", pairs) != POLYFLAKE_OK) {
     give_up(detail.message);

@@ -362,7 +362,8 @@ class StoresTest {
                     return false;
                 }
             });
-            assertEquals(1, ids.stats().leaseLosses());
+            // More than one if the process itself stood still for a TTL.
+            assertTrue(ids.stats().leaseLosses() >= 1);
         }
     }
 
@@ -382,7 +383,7 @@ class StoresTest {
     }
 
     private static void sequencesOf(StoreServer server) {
-        try (var inbox = Sequences.open("inbox", Long.class, server.address("namespace=sequences&ttl=3s"))) {
+        try (var inbox = Sequences.open("inbox", Long.class, server.address("namespace=sequences"))) {
             assertEquals(1, inbox.nextId(7L));
             assertEquals(2, inbox.nextId(7L));
         }
