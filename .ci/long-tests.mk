@@ -50,7 +50,7 @@ test-service-longer: tools-ready # `polyflake serve`: a minute of killed servers
 test-histories-longer: store-servers # random histories over every store; each prints its seed
 	cargo test --locked -p polyflake-coordination --test histories longer -- --ignored --nocapture --test-threads=3
 
-test-counter-models: tools-ready # the larger models of the counters' protocol: a minute and 2 GB
+test-counter-models: tools-ready # the larger models of the counters' protocol: two minutes and 4 GB
 	cargo test --locked --release -p polyflake-coordination --lib counter::protocol:: -- --ignored
 
 test-leases-longer: store-servers ## 1,000 simulated hours of leases, larger models, a minute of kills and two of outage
