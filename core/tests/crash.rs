@@ -34,8 +34,8 @@ fn options(path: &Path) -> Options {
 }
 
 /// One of the processes in a round. It issues single IDs and batches until it is killed. Each result is
-/// written out in a single write, so that no issued ID is lost. Only the first process of a round issues
-/// without a pause: it fills ticks and is killed at work. If all did, checking the IDs would take minutes.
+/// written out in a single write, so that no issued ID is lost. The first process of a round never
+/// pauses, so that ticks fill up and it is killed at work. If no process paused, the check would take minutes.
 #[test]
 #[ignore = "the other tests start it"]
 fn a_process_of_a_round() {
@@ -104,8 +104,8 @@ fn rounds(count: u64) {
     let mut step_ms = 0_i64;
     clock.write_all_at(&step_ms.to_ne_bytes(), 0).unwrap();
     let (mut round, mut power_losses, mut killed_early) = (0, 0, 0);
-    // In a few short rounds, all processes may be killed before they issue an ID. Only IDs from two rounds show
-    // that a restart repeats none.
+    // All processes of a short round may be killed before they issue an ID, but the test needs IDs from before and
+    // after a restart.
     let two_rounds_issued = || {
         let files = files_of_ids(&folder);
         files.iter().filter(|file| fs::metadata(file).unwrap().len() > 0).count() > PROCESSES

@@ -208,7 +208,7 @@ fn a_first_line_whose_column_is_an_id_is_data() {
         let rows = format!("{text},a\n{text},b\n");
         assert_eq!(prints_of(&["decode", "--column", "1", "--text", format.name()], &rows), LINE.repeat(2));
     }
-    // Letters are an ID in some formats; `_` is in none.
+    // `id` is also an ID in base 62, which has no `_`.
     for (first, lines) in [("id", 2), ("order_id", 1)] {
         let printed = prints_of(&["decode", "--column", "1", "--text", "base62"], &format!("{first}\nid\n"));
         assert_eq!(printed.lines().count(), lines, "{first}: {printed}");

@@ -516,7 +516,7 @@ fn only_a_first_replica_is_no_loss() {
             }
         }
 
-        // Otherwise it would follow the restarted server, which would then change its replication ID at any time.
+        // A replica would follow the restarted server, whose replication ID would then change at any time.
         replica.server.kill();
         master.server.kill();
         master.server.start_again();
