@@ -113,7 +113,7 @@ fn prepare(py: Python<'_>) -> PyResult<()> {
     static IS_READY: AtomicBool = AtomicBool::new(false);
     if !IS_READY.load(Ordering::Acquire) {
         let at_exit = PyCFunction::new_closure(py, None, None, |arguments, _| end(arguments.py()))?;
-        py.import("atexit")?.call_method1("register", (at_exit,))?;
+        crate::load(py, "atexit")?.call_method1("register", (at_exit,))?;
         IS_READY.store(true, Ordering::Release);
     }
     Ok(())

@@ -472,7 +472,7 @@ impl PyDecodedAll {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>,))> {
         let ids = slf.getattr("ids")?.call_method0("tobytes")?;
-        let ids = slf.py().import("array")?.getattr("array")?.call1(("Q", ids))?;
+        let ids = crate::load(slf.py(), "array")?.getattr("array")?.call1(("Q", ids))?;
         Ok((slf.getattr("layout")?.getattr("decode_all")?, (ids,)))
     }
 }

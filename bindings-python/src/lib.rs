@@ -68,7 +68,7 @@ fn format_of(name: Option<&Bound<'_, PyAny>>) -> PyResult<Format> {
     name.map_or(Ok(Format::default()), |name| convert::text(name, "format")?.parse().or_raise())
 }
 
-/// Imports one of the package's modules on first use. If another thread forks, it first waits for the import to finish.
+/// Imports a module on first use. If another thread forks, it first waits for the import to finish.
 fn load<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import("polyflake._load")?.call_method1("load", (name,))
 }

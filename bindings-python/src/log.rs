@@ -54,7 +54,7 @@ pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
     if !IS_READY.load(Ordering::Acquire) && interpreter::is_main(py) {
         crate::load(py, "polyflake._log")?;
         let at_exit = PyCFunction::new_closure(py, None, None, |arguments, _| end(arguments.py()))?;
-        py.import("atexit")?.call_method1("register", (at_exit,))?;
+        crate::load(py, "atexit")?.call_method1("register", (at_exit,))?;
         polyflake_coordination::set_listener(Some(Box::new(|event| LOG.get(|_| Log::default()).put(event))));
         IS_READY.store(true, Ordering::Release);
     }

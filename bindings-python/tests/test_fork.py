@@ -91,7 +91,8 @@ def test_the_error_in_a_forked_worker_says_what_to_do() -> None:
     assert "fork" in message
 
 
-def test_a_fork_waits_for_what_another_thread_imports(tmp_path: Path) -> None:
+@pytest.mark.parametrize("module", ["polyflake._log", "atexit"])
+def test_a_fork_waits_for_what_another_thread_imports(module: str, tmp_path: Path) -> None:
     """Otherwise, the child would wait forever for the lock of a module that nobody is importing."""
     program = f"""
 import os, signal, sys, threading, time
@@ -101,7 +102,7 @@ begun = threading.Event()
 
 class Slow:
     def find_spec(self, name, path=None, target=None):
-        if name == "polyflake._log":
+        if name == "{module}":
             begun.set()
             time.sleep(0.5)  # Long enough for the fork to come meanwhile, where it does not wait.
 
