@@ -125,6 +125,38 @@ print(os.waitpid(child, 0)[1])
     assert ran.stdout == "0\n", ran.stderr
 
 
+def test_a_signal_handler_that_forks_amid_an_import(tmp_path: Path) -> None:
+    """The import goes on in both processes, and neither waits for itself."""
+    program = f"""
+import os, signal, sys
+from polyflake import Snowflake
+
+child = None
+
+def fork(*_):
+    global child
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "polyflake._log":
+            signal.raise_signal(signal.SIGUSR1)
+
+signal.signal(signal.SIGUSR1, fork)
+sys.meta_path.insert(0, Slow())
+Snowflake(lease="sqlite://{tmp_path}/leases.db?init=always").close()
+if child != 0:
+    print(os.waitpid(child, 0)[1])
+"""
+    # A handler that waited for itself would give up after 30 s.
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=25, check=False
+    )
+    assert ran.stdout == "0\n", ran.stderr
+
+
 def test_a_signal_handler_that_forks_inside_a_call_that_waits(tmp_path: Path) -> None:
     """The call continues in both processes. The child has no other threads to wait for."""
     # A one-second tick holds four IDs, which nine threads compete for.

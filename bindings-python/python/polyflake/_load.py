@@ -6,17 +6,17 @@ that lock forever. So a fork waits until the import has finished.
 
 import os
 import sys
-from _thread import allocate_lock, get_ident
+from _thread import RLock, get_ident
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-#: The wait is limited, because a signal handler that forks during an import would be waiting for
-#: itself.
-_LONGEST_S = 2.0
+#: The wait is limited, because an import may be waiting for a lock that the forking thread holds.
+_LONGEST_S = 30.0
 
-_loading = allocate_lock()
+#: Reentrant, so that a signal handler that forks during an import does not wait for itself.
+_loading = RLock()
 _loaded: "set[str]" = set()
 _forking: "int | None" = None
 
