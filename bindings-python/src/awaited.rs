@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use crate::errors::exception;
+use crate::load::load;
 
 /// How long the Python thread waits for another call before it exits.
 const IDLE: Duration = Duration::from_secs(10);
@@ -59,9 +60,7 @@ pub(crate) fn coroutine<'py>(
     let functions = [method(now)?, method(later)?];
     let functions = functions.iter().map(|it| it.clone().into_pyobject(py)).collect::<Result<Vec<_>, _>>()?;
     let arguments = functions.into_iter().chain(arguments.iter().map(|&it| it.clone()));
-    crate::load(py, "polyflake._awaited")?
-        .getattr("given")?
-        .call1(PyTuple::new(py, arguments.collect::<Vec<_>>())?)
+    load(py, "polyflake._awaited")?.getattr("given")?.call1(PyTuple::new(py, arguments.collect::<Vec<_>>())?)
 }
 
 /// Starts a call whose result goes to the waiter with this ticket.
@@ -113,7 +112,7 @@ fn prepare(py: Python<'_>) -> PyResult<()> {
     static IS_READY: AtomicBool = AtomicBool::new(false);
     if !IS_READY.load(Ordering::Acquire) {
         let at_exit = PyCFunction::new_closure(py, None, None, |arguments, _| end(arguments.py()))?;
-        crate::load(py, "atexit")?.call_method1("register", (at_exit,))?;
+        load(py, "atexit")?.call_method1("register", (at_exit,))?;
         IS_READY.store(true, Ordering::Release);
     }
     Ok(())
@@ -137,7 +136,7 @@ impl Calls {
         let take = PyCFunction::new_closure(py, None, None, |arguments, _: Option<&Bound<'_, PyDict>>| {
             self.take(arguments.py())
         })?;
-        let started = py.import("polyflake._awaited")?.call_method1("start", (take,));
+        let started = load(py, "polyflake._awaited")?.call_method1("start", (take,));
         if started.is_err() {
             self.line().has_thread = false;
         }

@@ -9,7 +9,7 @@ use pyo3::buffer::{ElementType, PyUntypedBuffer};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyMapping, PyMemoryView, PyString, PyTzInfo};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTzInfo};
 
 use crate::errors;
 
@@ -75,10 +75,10 @@ pub(crate) fn path(value: &Bound<'_, PyAny>, what: &str) -> PyResult<PathBuf> {
 }
 
 pub(crate) fn node(value: &Bound<'_, PyAny>) -> PyResult<Node> {
-    if let Ok(fields) = value.cast::<PyMapping>() {
+    if let Some(items) = items(value)? {
         let mut node = Node::NO_FIELDS;
-        for pair in fields.items()? {
-            let (name, value) = pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
+        for pair in items.try_iter()? {
+            let (name, value) = pair?.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
             let name = text(&name, "the name of a node field")?;
             let value = of_host(&value).map_or_else(|| number(&value, "a node field"), Ok)?;
             node = node.with_field(&name, value);
@@ -93,6 +93,16 @@ pub(crate) fn node(value: &Bound<'_, PyAny>) -> PyResult<Node> {
 /// Returns the number that "ordinal" or "ip" stands for, or `None` for any other value.
 fn of_host(value: &Bound<'_, PyAny>) -> Option<Number> {
     Number::of_host(&value.cast::<PyString>().ok()?.to_string_lossy())
+}
+
+/// Returns a list of a mapping's items, or `None` for any other value.
+pub(crate) fn items<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let is_mapping = value.is_instance_of::<PyDict>() || value.is_instance(mapping(value.py())?)?;
+    is_mapping.then(|| value.py().get_type::<PyList>().call1((value.call_method0("items")?,))).transpose()
+}
+
+pub(crate) fn is_sequence(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(value.is_instance_of::<PyList>() || value.is_instance(sequence(value.py())?)?)
 }
 
 /// Converts an aware `datetime`, or an int of Unix ms.
@@ -203,12 +213,31 @@ pub(crate) fn wrong_type(value: &Bound<'_, PyAny>, what: &str, takes: &str) -> P
 }
 
 /// Looks up the Python objects that this module uses.
+///
+/// `PyOnceLock` lets other threads run while it is being set. If one of them forked then, the child would wait for it
+/// forever.
 pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
+    mapping(py)?;
+    sequence(py)?;
+    // Collecting an iterator's items makes PyO3 look up `operator.length_hint`.
+    PyList::empty(py).try_iter()?.size_hint();
     INDEX.import(py, "operator", "index")?;
     timedelta(py)?;
     epoch(py)?;
     PyTzInfo::utc(py)?;
     Ok(())
+}
+
+// PyO3 would take these two from `collections.abc`, whose package takes longer to import.
+
+fn mapping(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static MAPPING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    MAPPING.import(py, "_collections_abc", "Mapping")
+}
+
+fn sequence(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static SEQUENCE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    SEQUENCE.import(py, "_collections_abc", "Sequence")
 }
 
 fn datetime(py: Python<'_>) -> PyResult<&Py<PyAny>> {

@@ -4,7 +4,7 @@ use polyflake_coordination::{Counter, CounterOptions, CounterStats};
 use pyo3::IntoPyObjectExt as _;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyRange, PySequence, PyString, PyTuple};
+use pyo3::types::{PyRange, PyString, PyTuple};
 
 use crate::awaited::{self, Waiter};
 use crate::batch;
@@ -287,8 +287,10 @@ fn addresses<'py>(store: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>>
         return Ok(vec![store.clone()]);
     }
     let takes = "a str or a sequence of str";
-    let several = store.cast::<PySequence>().map_err(|_| convert::wrong_type(store, "store", takes))?;
-    several.try_iter()?.collect()
+    if !convert::is_sequence(store)? {
+        return Err(convert::wrong_type(store, "store", takes));
+    }
+    store.try_iter()?.collect()
 }
 
 /// Statistics for monitoring. They cover all Counters in this process with the same name and store, from when the first

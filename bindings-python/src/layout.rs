@@ -7,10 +7,11 @@ use std::sync::OnceLock;
 use polyflake::{Decoded, DecodedAll, Field, Layout, Node, Number};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyMapping, PyMemoryView, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyString, PyTuple};
 
 use crate::convert;
 use crate::errors::OrRaise;
+use crate::load::load;
 
 /// The meaning of an ID's bits: the fields from the highest bit down, the epoch, and the tick.
 ///
@@ -249,10 +250,7 @@ impl PyLayout {
 
 /// Reads the names and widths of fields from a mapping or an iterable of pairs.
 fn pairs(fields: &Bound<'_, PyAny>) -> PyResult<Vec<(String, Number)>> {
-    let items = match fields.cast::<PyMapping>() {
-        Ok(mapping) => mapping.items()?.into_any(),
-        Err(_) => fields.clone(),
-    };
+    let items = convert::items(fields)?.unwrap_or_else(|| fields.clone());
     let mut pairs = Vec::new();
     let not_a_pair = "fields must be pairs of a name (str) and a width in bits (int)";
     for pair in items.try_iter().map_err(|_| PyTypeError::new_err(not_a_pair))? {
@@ -472,7 +470,7 @@ impl PyDecodedAll {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>,))> {
         let ids = slf.getattr("ids")?.call_method0("tobytes")?;
-        let ids = crate::load(slf.py(), "array")?.getattr("array")?.call1(("Q", ids))?;
+        let ids = load(slf.py(), "array")?.getattr("array")?.call1(("Q", ids))?;
         Ok((slf.getattr("layout")?.getattr("decode_all")?, (ids,)))
     }
 }

@@ -9,6 +9,7 @@ mod errors;
 mod interpreter;
 mod layout;
 mod lease;
+mod load;
 mod log;
 mod public_ids;
 mod sequences;
@@ -68,11 +69,6 @@ fn format_of(name: Option<&Bound<'_, PyAny>>) -> PyResult<Format> {
     name.map_or(Ok(Format::default()), |name| convert::text(name, "format")?.parse().or_raise())
 }
 
-/// Imports a module on first use. If another thread forks, it first waits for the import to finish.
-fn load<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    py.import("polyflake._load")?.call_method1("load", (name,))
-}
-
 /// The native half of polyflake.
 #[pymodule(gil_used = false)]
 fn _polyflake(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -82,9 +78,12 @@ fn _polyflake(module: &Bound<'_, PyModule>) -> PyResult<()> {
     if let Some(warning) = polyflake::copies_warning().and_then(|text| CString::new(text).ok()) {
         PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &warning, 1)?;
     }
-    // These are looked up now rather than on first use: if another thread forked during the lookup, the child would
-    // wait for it forever.
     convert::prepare(py)?;
+    load::prepare(py)?;
+    // Not public, so not in `__all__`.
+    module.setattr("_load", wrap_pyfunction!(load::load, module)?)?;
+    // Creates the class.
+    py.get_type::<awaited::Waiter>();
     errors::class(py, ErrorCode::Internal)?;
     module.add_class::<counter::PyCounter>()?;
     module.add_class::<counter::PyCounterStats>()?;

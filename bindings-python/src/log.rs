@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use crate::interpreter;
+use crate::load::load;
 
 /// How long an exiting program waits for a handler that is still logging.
 const AT_EXIT: Duration = Duration::from_secs(2);
@@ -52,9 +53,9 @@ pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
     // is harmless.
     static IS_READY: AtomicBool = AtomicBool::new(false);
     if !IS_READY.load(Ordering::Acquire) && interpreter::is_main(py) {
-        crate::load(py, "polyflake._log")?;
+        load(py, "polyflake._log")?;
         let at_exit = PyCFunction::new_closure(py, None, None, |arguments, _| end(arguments.py()))?;
-        crate::load(py, "atexit")?.call_method1("register", (at_exit,))?;
+        load(py, "atexit")?.call_method1("register", (at_exit,))?;
         polyflake_coordination::set_listener(Some(Box::new(|event| LOG.get(|_| Log::default()).put(event))));
         IS_READY.store(true, Ordering::Release);
     }
@@ -87,7 +88,7 @@ impl Log {
     /// Starts the Python thread. The interpreter does not shut down while this is running: see `end`.
     fn start(&'static self) {
         let started = Python::try_attach(|py| {
-            let started = py.import("polyflake._log").and_then(|module| {
+            let started = load(py, "polyflake._log").and_then(|module| {
                 module.call_method1("start", (self.take_function(py)?,))?;
                 Ok(())
             });
@@ -130,6 +131,6 @@ fn end(py: Python<'_>) -> PyResult<()> {
     if log.line().has_thread {
         return Ok(());
     }
-    py.import("polyflake._log")?.call_method1("log", (log.take_function(py)?,))?;
+    load(py, "polyflake._log")?.call_method1("log", (log.take_function(py)?,))?;
     Ok(())
 }

@@ -91,70 +91,248 @@ def test_the_error_in_a_forked_worker_says_what_to_do() -> None:
     assert "fork" in message
 
 
-@pytest.mark.parametrize("module", ["polyflake._log", "atexit"])
-def test_a_fork_waits_for_what_another_thread_imports(module: str, tmp_path: Path) -> None:
-    """Otherwise, the child would wait forever for the lock of a module that nobody is importing."""
-    program = f"""
+#: Runs before a program. `slow` lets another thread run while a module is being imported.
+BEGINNING = """
 import os, signal, sys, threading, time
-from polyflake import Snowflake
+from importlib.machinery import BuiltinImporter, PathFinder
 
 begun = threading.Event()
 
-class Slow:
-    def find_spec(self, name, path=None, target=None):
-        if name == "{module}":
+def slow(module, wait):
+    class Loader:
+        def __init__(self, real): self.real = real
+        def create_module(self, spec): return self.real.create_module(spec)
+        def exec_module(self, module):
             begun.set()
-            time.sleep(0.5)  # Long enough for the fork to come meanwhile, where it does not wait.
+            wait()
+            self.real.exec_module(module)
 
-sys.meta_path.insert(0, Slow())
-lease = "sqlite://{tmp_path}/leases.db?init=always"
-first = threading.Thread(target=lambda: Snowflake(lease=lease).close())
+    class Finder:
+        def find_spec(self, name, path=None, target=None):
+            if name == module:
+                spec = BuiltinImporter.find_spec(name) or PathFinder.find_spec(name, path)
+                spec.loader = Loader(spec.loader)
+                return spec
+
+    sys.meta_path.insert(0, Finder())
+
+def lease():
+    polyflake.Snowflake(lease="sqlite://{folder}/leases.db").close()
+
+def load_in_a_thread():
+    # Each would wait 2 s for a fork that seems to be in progress.
+    names = list(sys.modules)[:40]
+    thread = threading.Thread(target=lambda: [polyflake._polyflake._load(it) for it in names])
+    thread.start()
+    thread.join()
+
+def fork(call):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        call()
+        os._exit(0)
+    return child
+"""
+
+
+def printed(program: str, folder: Path, within_s: float = 60) -> str:
+    """Returns what a program printed, which may use BEGINNING."""
+    program = BEGINNING.replace("{folder}", str(folder)) + program
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=within_s,
+        check=False,
+    )
+    assert (ran.stderr, ran.returncode) == ("", 0)
+    return ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "call"),
+    [
+        ("polyflake._log", "lease()"),
+        ("atexit", "lease()"),
+        (
+            "polyflake._awaited",
+            "polyflake.Counter('n', store='sqlite://{folder}/n.db').next_id_async().close()",
+        ),
+        ("polyflake._generator", "polyflake.IdGenerator"),
+    ],
+)
+def test_a_fork_waits_for_an_import_by_another_thread(
+    module: str, call: str, tmp_path: Path
+) -> None:
+    """Otherwise, the child would wait forever for the lock of a module that nobody is importing."""
+    call = call.replace("{folder}", str(tmp_path))
+    program = f"""
+import polyflake
+if "{module}" == "polyflake._awaited":
+    # It takes a lock before a fork, which asyncio's import needs.
+    import logging
+# Long enough for the fork to come meanwhile, if it did not wait.
+slow("{module}", lambda: time.sleep(0.5))
+first = threading.Thread(target=lambda: {call})
 first.start()
-begun.wait()
-child = os.fork()
-if child == 0:
-    signal.alarm(30)
-    Snowflake(lease=lease).close()
-    os._exit(0)
+assert begun.wait(20)
+child = fork(lambda: {call})
 first.join()
 print(os.waitpid(child, 0)[1])
+"""
+    assert printed(program, tmp_path) == "0\n"
+
+
+def test_a_call_that_needs_no_store_imports_nothing() -> None:
+    """Otherwise, a fork by another thread could leave the child waiting for that import."""
+    program = """
+import builtins
+from array import array
+from datetime import datetime, timezone
+from types import MappingProxyType
+from polyflake import Counter, Layout, PolyflakeError, PublicIds, Snowflake
+from polyflake import format_id, parse_id, reset_state
+
+def refuse(name, *_):
+    raise SystemExit(f"imports {name}")
+
+builtins.__import__, real = refuse, builtins.__import__
+ids = Snowflake(node=7)
+id_ = ids.next_id()
+buffer = array("Q", [0])
+ids.next_ids(3), ids.try_next_id(), next(ids), ids.fill(buffer), ids.stats, ids.lease, repr(ids)
+ids.decode(id_).time, ids.decode(id_).fields, str(ids.decode(id_)), ids.decode(id_).__reduce__()
+ids.layout.decode_all(buffer).timestamps_ms, ids.layout.decode_all(buffer).fields
+ids.layout.compose(datetime.now(timezone.utc), {"datacenter": 1, "worker": 2}, 3)
+Layout(fields=(("timestamp", 41), ("node", 10), ("sequence", 12)), epoch_ms=0)
+Layout(fields=MappingProxyType({"timestamp": 41, "node": 10, "sequence": 12}), epoch_ms=0)
+parse_id(format_id(id_, "base32"), "base32")
+public = PublicIds([PublicIds.generate_key()], "order")
+public.decode_all(public.encode_all(iter([id_])))
+for wrong in (
+    lambda: Snowflake(node="seven"),
+    lambda: Snowflake(node=-1),
+    lambda: Snowflake(node={"worker": 1.5}),
+    lambda: format_id("x"),
+    lambda: Counter("n", store=7),
+    lambda: reset_state(7),
+):
+    try:
+        wrong()
+    except (PolyflakeError, TypeError):
+        continue
+    raise SystemExit(f"{wrong} fails to fail")
+builtins.__import__ = real
+print("nothing")
 """
     ran = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
     )
-    assert ran.stdout == "0\n", ran.stderr
+    assert (ran.stdout, ran.stderr) == ("nothing\n", "")
 
 
 def test_a_signal_handler_that_forks_amid_an_import(tmp_path: Path) -> None:
     """The import goes on in both processes, and neither waits for itself."""
-    program = f"""
-import os, signal, sys
-from polyflake import Snowflake
+    program = """
+import polyflake
 
 child = None
 
-def fork(*_):
+def on_signal(*_):
     global child
     child = os.fork()
     if child == 0:
         signal.alarm(20)
 
-class Slow:
-    def find_spec(self, name, path=None, target=None):
-        if name == "polyflake._log":
-            signal.raise_signal(signal.SIGUSR1)
-
-signal.signal(signal.SIGUSR1, fork)
-sys.meta_path.insert(0, Slow())
-Snowflake(lease="sqlite://{tmp_path}/leases.db?init=always").close()
+signal.signal(signal.SIGUSR1, on_signal)
+slow("polyflake._log", lambda: signal.raise_signal(signal.SIGUSR1))
+lease()
 if child != 0:
     print(os.waitpid(child, 0)[1])
 """
     # A handler that waited for itself would give up after 30 s.
+    assert printed(program, tmp_path, within_s=25) == "0\n"
+
+
+def test_a_fork_within_a_fork(tmp_path: Path) -> None:
+    """Afterwards, other threads import without waiting, in the parent and in the child."""
+    program = """
+children = []
+
+def before():
+    if not children:
+        children.append(None)
+        children.append(fork(lambda: None))
+
+os.register_at_fork(before=before)  # before polyflake's own, so that it runs amid the outer fork
+import polyflake
+children.append(fork(load_in_a_thread))
+load_in_a_thread()
+print([os.waitpid(child, 0)[1] for child in children[1:]])
+"""
+    assert printed(program, tmp_path) == "[0, 0]\n"
+
+
+def test_a_signal_that_raises_amid_a_fork(tmp_path: Path) -> None:
+    """Afterwards, other threads import without waiting."""
+    program = """
+import ctypes, functools
+# Runs after polyflake's own. It is not Python, so the signal's handler runs only after the fork.
+os.register_at_fork(before=functools.partial(ctypes.PyDLL(None)["raise"], int(signal.SIGINT)))
+import polyflake
+
+try:
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+except KeyboardInterrupt:
+    print("interrupted")
+load_in_a_thread()
+"""
+    assert printed(program, tmp_path) == "interrupted\n"
+
+
+def test_a_fork_that_an_import_cannot_wait_for(tmp_path: Path) -> None:
+    """It goes ahead, and the child then says why it cannot import.
+
+    The forking thread may itself wait for the thread that imports.
+    """
+    program = """
+def before():
+    threading.Thread(target=lease, daemon=True).start()
+    assert begun.wait(20)
+
+def in_child():
+    assert polyflake.Snowflake(node=7).next_id() > 0
+    try:
+        lease()
+    except ImportError as error:
+        print(error, flush=True)
+
+os.register_at_fork(before=before)  # before polyflake's own, so that an import must wait
+import polyflake
+slow("polyflake._log", threading.Event().wait)
+print(os.waitpid(fork(in_child), 0)[1])
+os._exit(0)
+"""
+    (told, status) = printed(program, tmp_path).splitlines()
+    assert told.startswith("cannot import polyflake._log: this process was forked while")
+    assert status == "0"
+
+
+def test_a_module_that_was_removed_is_not_imported_again() -> None:
+    program = """
+import sys
+import polyflake
+first = polyflake._polyflake._load("polyflake._awaited")
+del sys.modules["polyflake._awaited"]
+print(polyflake._polyflake._load("polyflake._awaited") is first)
+"""
     ran = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=25, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
     )
-    assert ran.stdout == "0\n", ran.stderr
+    assert (ran.stdout, ran.stderr) == ("True\n", "")
 
 
 def test_a_signal_handler_that_forks_inside_a_call_that_waits(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@
 7
 """
 
-from polyflake import _load as _load  # before anything forks
 from polyflake._errors import (
     ClockFailedError,
     ClockMovedBackwardsError,
@@ -42,6 +41,7 @@ from polyflake._polyflake import (
     Snowflake,
     Stats,
     __version__,
+    _load,
     format_id,
     parse_id,
     reset_state,
@@ -93,8 +93,6 @@ __all__ = [
 def __getattr__(name: str) -> object:
     # A Protocol needs `typing`, which takes longer to import than the rest of the package.
     if name == "IdGenerator":
-        from polyflake._generator import IdGenerator
-
-        globals()[name] = IdGenerator
-        return IdGenerator
+        globals()[name] = generator = _load("polyflake._generator").IdGenerator
+        return generator
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,7 +3,7 @@
 import sys
 from threading import Thread
 
-from polyflake._load import load
+from polyflake._polyflake import _load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def log(take: "_Take") -> None:
         if level < _WARNING and "logging" not in sys.modules:
             continue
         try:
-            logger = load("logging").getLogger("polyflake")
+            logger = _load("logging").getLogger("polyflake")
             logger.log(level, message, extra={"kind": kind, "node": node, "store": store})
         except BaseException:  # The next event must still be logged.
-            load("traceback").print_exc()
+            sys.__excepthook__(*sys.exc_info())

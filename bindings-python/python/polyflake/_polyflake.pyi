@@ -3,6 +3,7 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
+from types import ModuleType
 from typing import (
     Final,
     Literal,
@@ -63,6 +64,9 @@ class _Array(Protocol):
 
 PRESETS: Final[tuple[str, ...]]
 __version__: Final[str]
+
+def _load(name: str) -> ModuleType:
+    """Import a module on first use."""
 
 def format_id(id: SupportsIndex, format: _Format | None = None) -> str:
     """Write an ID as text: ``decimal`` (the default), ``hex``, ``base32``, ``base36``, ``base58``, ``base62``,
