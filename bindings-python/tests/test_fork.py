@@ -278,15 +278,22 @@ def test_a_signal_that_raises_amid_a_fork(tmp_path: Path) -> None:
     """Afterwards, other threads import without waiting."""
     program = """
 import ctypes, functools
+
+class Interrupted(Exception): pass
+
+def interrupt(*_):
+    raise Interrupted
+
+signal.signal(signal.SIGUSR1, interrupt)
 # Runs after polyflake's own. It is not Python, so the signal's handler runs only after the fork.
-os.register_at_fork(before=functools.partial(ctypes.PyDLL(None)["raise"], int(signal.SIGINT)))
+os.register_at_fork(before=functools.partial(ctypes.PyDLL(None)["raise"], int(signal.SIGUSR1)))
 import polyflake
 
 try:
     child = os.fork()
     if child == 0:
         os._exit(0)
-except KeyboardInterrupt:
+except Interrupted:
     print("interrupted")
 load_in_a_thread()
 """
