@@ -4,6 +4,8 @@
 //! So a fork waits for imports by other threads, and an import waits for forks by other threads. Both waits end after a
 //! while, because the other thread may itself be waiting for a lock that this one holds. If a fork then copies such a
 //! lock, the child raises an `ImportError` instead of waiting.
+//!
+//! Python itself does not protect the program's own imports from forks.
 
 use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -53,19 +55,22 @@ pub(crate) fn load<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAn
     if let Some(module) = loaded.get_item(name)? {
         return Ok(module);
     }
-    // What this imports may wait for locks that other hooks take, such as that of `logging`. The hook registered last is
-    // the first to run, so that a fork holds none of them while it waits.
-    register(py)?;
-    let importing = Importing::begin(py);
     if state().is_torn && !is_imported(py, name)? {
         return Err(PyImportError::new_err(format!(
             "cannot import {name}: this process was forked while another thread was importing a module, and the \
              import might never end; open the first lease or counter before forking"
         )));
     }
+    // What this imports may wait for locks that other hooks take, such as that of `logging`. The hook registered last is
+    // the first to run, so that a fork holds none of them while it waits.
+    register(py)?;
+    let importing = Importing::begin(py);
     let module = py.import(name)?.into_any();
     drop(importing);
-    loaded.set_item(name, &module)?;
+    // Amid an import of the same module, this one is not complete, and never is if that import fails.
+    if is_imported(py, name)? {
+        loaded.set_item(name, &module)?;
+    }
     Ok(module)
 }
 
@@ -91,6 +96,10 @@ fn register(py: Python<'_>) -> PyResult<()> {
 
 #[pyfunction]
 fn before_fork(py: Python<'_>) {
+    if MINE.get().forking > 0 {
+        // Another hook has waited for this fork already, or the fork amid which this one happens has.
+        return for_both(&mut state(), |count| count.forking += 1);
+    }
     wait(py, FORK_WAITS, |count| &mut count.importing, |count| &mut count.forking);
 }
 
@@ -158,11 +167,11 @@ fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns whether importing this module takes no lock.
+/// Returns whether a module's import is complete, so that importing it again takes no lock.
 fn is_imported(py: Python<'_>, name: &str) -> PyResult<bool> {
-    let modules = py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?;
-    let Some(spec) = modules.get_item(name)?.map(|it| it.getattr("__spec__")).transpose()? else {
-        return Ok(false);
-    };
-    Ok(spec.getattr_opt("_initializing")?.is_none_or(|it| !it.is_truthy().unwrap_or(true)))
+    let modules = py.import("sys")?.getattr("modules")?;
+    let module = modules.cast::<PyDict>()?.get_item(name)?;
+    let Some(module) = module.filter(|it| !it.is_none()) else { return Ok(false) };
+    let Some(spec) = module.getattr_opt("__spec__")? else { return Ok(true) };
+    spec.getattr_opt("_initializing")?.map_or(Ok(true), |it| Ok(!it.is_truthy()?))
 }

@@ -150,15 +150,17 @@ def printed(program: str, folder: Path, within_s: float = 60) -> str:
     return ran.stdout
 
 
+AWAITED = "polyflake.Counter('n', store='sqlite://{folder}/n.db').next_id_async().close()"
+
+
 @pytest.mark.parametrize(
     ("module", "call"),
     [
         ("polyflake._log", "lease()"),
         ("atexit", "lease()"),
-        (
-            "polyflake._awaited",
-            "polyflake.Counter('n', store='sqlite://{folder}/n.db').next_id_async().close()",
-        ),
+        # asyncio.log takes a lock of logging, which logging also takes before a fork.
+        ("polyflake._awaited", AWAITED),
+        ("asyncio.log", AWAITED),
         ("polyflake._generator", "polyflake.IdGenerator"),
     ],
 )
@@ -169,9 +171,6 @@ def test_a_fork_waits_for_an_import_by_another_thread(
     call = call.replace("{folder}", str(tmp_path))
     program = f"""
 import polyflake
-if "{module}" == "polyflake._awaited":
-    # It takes a lock before a fork, which asyncio's import needs.
-    import logging
 # Long enough for the fork to come meanwhile, if it did not wait.
 slow("{module}", lambda: time.sleep(0.5))
 first = threading.Thread(target=lambda: {call})
@@ -181,7 +180,8 @@ child = fork(lambda: {call})
 first.join()
 print(os.waitpid(child, 0)[1])
 """
-    assert printed(program, tmp_path) == "0\n"
+    # A fork that waited for an import that waits for it would give up after 30 s.
+    assert printed(program, tmp_path, within_s=25) == "0\n"
 
 
 def test_a_call_that_needs_no_store_imports_nothing() -> None:
@@ -307,8 +307,10 @@ def test_a_fork_that_an_import_cannot_wait_for(tmp_path: Path) -> None:
     """
     program = """
 def before():
-    threading.Thread(target=lease, daemon=True).start()
-    assert begun.wait(20)
+    if not begun.is_set():
+        threading.Thread(target=lease, daemon=True).start()
+        assert begun.wait(20)
+        os.waitpid(fork(lambda: None), 0)  # waits for nothing, since the outer fork has waited
 
 def in_child():
     assert polyflake.Snowflake(node=7).next_id() > 0
@@ -323,9 +325,30 @@ slow("polyflake._log", threading.Event().wait)
 print(os.waitpid(fork(in_child), 0)[1])
 os._exit(0)
 """
-    (told, status) = printed(program, tmp_path).splitlines()
+    (told, status) = printed(program, tmp_path, within_s=25).splitlines()
     assert told.startswith("cannot import polyflake._log: this process was forked while")
     assert status == "0"
+
+
+def test_a_call_amid_an_import_that_fails(tmp_path: Path) -> None:
+    """A signal handler may make such a call. The next call imports the module again."""
+    program = """
+import polyflake
+
+def amid():
+    try:
+        polyflake.IdGenerator
+    except AttributeError:
+        raise KeyError
+
+times = iter([amid])
+slow("polyflake._generator", lambda: next(times, int)())
+try:
+    polyflake.IdGenerator
+except KeyError:
+    print(polyflake.IdGenerator.__name__)
+"""
+    assert printed(program, tmp_path) == "IdGenerator\n"
 
 
 def test_a_module_that_was_removed_is_not_imported_again() -> None:
