@@ -376,7 +376,7 @@ pub(crate) fn a_key_has_its_last_number(store: &impl Backend) {
 
 pub(crate) fn a_store_that_stops_and_one_that_dies<B: Backend>() {
     let mut store = B::begin();
-    let address = format!("{}&label=me", store.address("ttl=6s"));
+    let address = format!("{}&label=me", store.address("ttl=6s&wait=2m"));
     let inbox = open("inbox", &address, &["step=1000000", "max_wait_ms=300"]).unwrap();
     let mut last = inbox.next_id("alice").unwrap();
     for is_killed in [false, true] {

@@ -136,11 +136,12 @@ fn one_that_was_removed_is_opened_again() {
             let mut another = start(&journals, &settings);
             another.does("remove");
         };
-        // Takes the first number of each store, which only a new counter returns.
+        // Takes a first number, which only a new counter returns, and one from the other store, if there are two. A
+        // store whose reply came too late has skipped its first numbers.
         let begins = |counter: &Counter| {
             let first = counter.next_id().unwrap();
             assert!(first <= 2);
-            while counter.next_id().unwrap() != 3 - first {
+            while counter.next_id().unwrap() % 2 == first % 2 {
                 in_time();
             }
         };
