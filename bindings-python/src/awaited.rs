@@ -60,7 +60,7 @@ pub(crate) fn coroutine<'py>(
     let functions = [method(now)?, method(later)?];
     let functions = functions.iter().map(|it| it.clone().into_pyobject(py)).collect::<Result<Vec<_>, _>>()?;
     let arguments = functions.into_iter().chain(arguments.iter().map(|&it| it.clone()));
-    // asyncio imports it. Loaded first, it cannot register its hook amid the next import: see `load`.
+    // asyncio imports `logging`, which registers a hook. Import it first, so that ours is registered last: see `load`.
     load(py, "logging")?;
     load(py, "polyflake._awaited")?.getattr("given")?.call1(PyTuple::new(py, arguments.collect::<Vec<_>>())?)
 }

@@ -61,13 +61,13 @@ pub(crate) fn load<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAn
              import might never end; open the first lease or counter before forking"
         )));
     }
-    // What this imports may wait for locks that other hooks take, such as that of `logging`. The hook registered last is
-    // the first to run, so that a fork holds none of them while it waits.
+    // The import may need a lock that another module's hook takes before a fork, as the hook of `logging` does. The hook
+    // registered last runs first, so a fork waits for the import before it takes that lock.
     register(py)?;
     let importing = Importing::begin(py);
     let module = py.import(name)?.into_any();
     drop(importing);
-    // Amid an import of the same module, this one is not complete, and never is if that import fails.
+    // A signal handler that runs amid the same import gets an incomplete module, and the import may still fail.
     if is_imported(py, name)? {
         loaded.set_item(name, &module)?;
     }
@@ -80,11 +80,11 @@ pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
     register(py)
 }
 
-/// Registers the hooks, perhaps again: they count.
+/// Registers the hooks. They only count, so they can be registered several times.
 fn register(py: Python<'_>) -> PyResult<()> {
     // Windows has no forks.
     if let Some(register) = py.import("os")?.getattr_opt("register_at_fork")? {
-        // Not in Python: a signal handler that raises would end a function before its first line.
+        // A signal handler that raises could end a hook written in Python before its first line.
         let hooks = PyDict::new(py);
         hooks.set_item("before", wrap_pyfunction!(before_fork, py)?)?;
         hooks.set_item("after_in_parent", wrap_pyfunction!(after_in_parent, py)?)?;
@@ -97,7 +97,7 @@ fn register(py: Python<'_>) -> PyResult<()> {
 #[pyfunction]
 fn before_fork(py: Python<'_>) {
     if MINE.get().forking > 0 {
-        // Another hook has waited for this fork already, or the fork amid which this one happens has.
+        // Another hook has already waited, for this fork or for an outer one.
         return for_both(&mut state(), |count| count.forking += 1);
     }
     wait(py, FORK_WAITS, |count| &mut count.importing, |count| &mut count.forking);
@@ -121,7 +121,7 @@ fn after_in_child() {
     state.all = mine;
 }
 
-/// Exists during an import.
+/// Counts an import until it is dropped.
 struct Importing(());
 
 impl Importing {

@@ -180,7 +180,7 @@ child = fork(lambda: {call})
 first.join()
 print(os.waitpid(child, 0)[1])
 """
-    # A fork that waited for an import that waits for it would give up after 30 s.
+    # If the two waited for each other, the fork would give up after 30 s.
     assert printed(program, tmp_path, within_s=25) == "0\n"
 
 
@@ -301,7 +301,7 @@ load_in_a_thread()
 
 
 def test_a_fork_that_an_import_cannot_wait_for(tmp_path: Path) -> None:
-    """It goes ahead, and the child then says why it cannot import.
+    """The import goes ahead, and the child then says why it cannot import.
 
     The forking thread may itself wait for the thread that imports.
     """

@@ -136,8 +136,8 @@ fn one_that_was_removed_is_opened_again() {
             let mut another = start(&journals, &settings);
             another.does("remove");
         };
-        // Takes a first number, which only a new counter returns, and one from the other store, if there are two. A
-        // store whose reply came too late has skipped its first numbers.
+        // Takes a first number, which only a new counter returns, and one from the other store, if there are two. If a
+        // store's reply comes too late, its first numbers are skipped.
         let begins = |counter: &Counter| {
             let first = counter.next_id().unwrap();
             assert!(first <= 2);

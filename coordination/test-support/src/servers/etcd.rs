@@ -25,8 +25,8 @@ impl Etcd {
             "etcd", "--name", "t", "--data-dir", &data, "--listen-client-urls", &client, "--advertise-client-urls", &client,
             "--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer, "--initial-cluster", &cluster,
             "--initial-cluster-token", &token,
-            // At the default of 10, the server computes for 60 ms to check a password. On a busy machine, that takes
-            // longer than a short TTL allows.
+            // At the default of 10, checking a password takes 60 ms of processor time. On a busy machine, a login would
+            // take longer than a short TTL allows.
             "--bcrypt-cost", "4",
         ];
         command.extend(options);
