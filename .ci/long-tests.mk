@@ -3,11 +3,11 @@
 test-from-clone: $(VENV)/ready # from a clone to a first ID, in each language
 	@tools/need node nodejs npm npm php php-cli pkg-config pkg-config
 	@tools/need gradle gradle || true # without it, its test is skipped
-	$(PYTEST) tests/test_from_clone.py
+	$(PYTEST) --timeout 3600 tests/test_from_clone.py
 
 test-store-builds: $(VENV)/ready tools-ready # the bindings with one store, and with none
 	@tools/need node nodejs
-	$(PYTEST) tests/test_stores.py
+	$(PYTEST) --timeout 3600 tests/test_stores.py
 
 test-cli-packages: $(VENV)/ready inspector # the command as pip, npm and cargo install it
 	POLYFLAKE_INSPECTOR=$(INSPECTOR) cli/tests/packages.sh

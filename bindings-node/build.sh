@@ -8,6 +8,9 @@ export CARGO_TARGET_DIR=$PWD/target
 here=bindings-node
 made=$CARGO_TARGET_DIR/npm
 mkdir -p "$made" $here/dist
+# Only one build at a time: two parts of `make test-release` may need the packages at once.
+exec 9<$here/build.sh
+! command -v flock >/dev/null || flock 9
 newer() { [ ! -e "$2" ] || [ "$1" -nt "$2" ]; }
 
 tools/need node nodejs npm npm

@@ -262,8 +262,9 @@ func TestLeaseChangesItsNode(t *testing.T) {
 	firstMs := must(ids.Decode(minOf(seen))).TimestampMs
 	for stopped.lines.Scan() {
 		if text, is := strings.CutPrefix(stopped.lines.Text(), "losses "); is {
-			if text != "1" {
-				t.Errorf("%s losses", text)
+			// More than one if the process itself stood still for a TTL.
+			if text == "0" {
+				t.Error("no loss")
 			}
 			break
 		}
@@ -326,7 +327,7 @@ func redis(t *testing.T) (*os.Process, int) {
 
 func TestLeaseInRedis(t *testing.T) {
 	server, port := redis(t)
-	address := fmt.Sprintf("redis://127.0.0.1:%d/0?ttl=3s&init=always&nodes=752-759", port)
+	address := fmt.Sprintf("redis://127.0.0.1:%d/0?ttl=3s&wait=2m&init=always&nodes=752-759", port)
 	ids := leased(t, address, polyflake.MaxWait(0))
 	eventually(t, "an ID", func() bool { _, err := ids.NextID(); return err == nil })
 	info, _ := ids.Lease()

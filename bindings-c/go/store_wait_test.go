@@ -60,8 +60,10 @@ func TestGoroutinesThatAskAStoreAreFewThreads(t *testing.T) {
 func deadStore(t *testing.T, name string, maxWait time.Duration) *polyflake.Counter {
 	t.Helper()
 	address, stop, _ := counterStore(t)
+	patient := opened(t, name, address, polyflake.CounterStep(1), polyflake.CounterMaxWait(time.Hour))
+	must(patient.NextID())
+	// Opens at once, because the other one is open.
 	counter := opened(t, name, address, polyflake.CounterStep(1), polyflake.CounterMaxWait(maxWait))
-	must(counter.NextID())
 	stop()
 	return counter
 }

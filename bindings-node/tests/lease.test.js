@@ -333,8 +333,10 @@ describe("leases in Redis", { skip: isWasm && "wasm has no leases" }, () => {
     const changes = await told("replaced", () =>
       cli("HSET", key, `${before}/version`, "1", `${before}/text`, text.replace(token, "f".repeat(16))),
     );
+    // On a busy machine, Redis may not answer in time.
+    const ofTheLease = changes.filter(({ kind }) => !kind.startsWith("store_"));
     assert.deepEqual(
-      changes.map(({ kind, isWarning }) => [kind, isWarning]),
+      ofTheLease.map(({ kind, isWarning }) => [kind, isWarning]),
       [
         ["lost", true],
         ["replaced", false],

@@ -150,12 +150,15 @@ describe("a step back of the clock", () => {
 
 describe("a long wait", () => {
   // Issuing a tick's IDs takes up to 16 clock readings, and a tick lasts for 32. A call spends the rest pausing, for at
-  // least 0.2 ms each time, or 1 ms with a timer.
-  const slow = () => {
-    let readings = 0;
+  // least 0.2 ms each time, or 1 ms with a timer. On a machine that stood still, a tick ends after 100 ms.
+  const slow = (most = 32) => {
+    let [tick, readings, began] = [T, 0, performance.now()];
     return () => {
       readings += 1;
-      return T + Math.floor(readings / 32);
+      if (readings === most || performance.now() - began > 100) {
+        [tick, readings, began] = [tick + 1, 0, performance.now()];
+      }
+      return tick;
     };
   };
 
@@ -199,12 +202,7 @@ describe("a long wait", () => {
   test("20,000 calls at once get theirs, in order", async () => {
     // Four IDs per tick, so that the calls take longer than maxWaitMs in total.
     const layout = "timestamp:41|worker:10|sequence:2@1288834974657/1ms";
-    let readings = 0;
-    const clock = () => {
-      readings += 1;
-      return T + Math.floor(readings / 4);
-    };
-    const ids = new Snowflake({ layout, node: 1, clock, maxWaitMs: 1000 });
+    const ids = new Snowflake({ layout, node: 1, clock: slow(4), maxWaitMs: 1000 });
     const issued = [];
     const calls = Array.from({ length: 20_000 }, () => ids.nextIdAsync().then((id) => issued.push(id)));
     await Promise.all(calls);

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from polyflake import PolyflakeError
+from polyflake import PolyflakeError, Snowflake
 
 #: Whether this Python was built with a GIL.
 HAS_GIL = not sysconfig.get_config_var("Py_GIL_DISABLED")
@@ -104,6 +104,12 @@ tell("closed")
 def until(is_so: Callable[[], object]) -> None:
     while not is_so():
         time.sleep(0.01)
+
+
+def holds_the_node_of_its_ids(ids: Snowflake) -> bool:
+    lease = ids.lease
+    assert lease is not None
+    return lease.state == "held" and ids.decode(ids.next_id()).node == lease.node == ids.node
 
 
 def failure(call: Callable[[], object]) -> str:

@@ -19,7 +19,7 @@ PATIENCE = 60
 @pytest.mark.parametrize("layout", SECONDS)
 @pytest.mark.parametrize("batch", [1, 100])
 def test_no_thread_starves(layout: str, batch: int) -> None:
-    ids = Snowflake(layout=layout, node=60)
+    ids = Snowflake(layout=layout, node=60, max_wait_ms=2**32 - 1)
     got = [0] * THREADS
     failed: list[Exception] = []
     is_over = threading.Event()

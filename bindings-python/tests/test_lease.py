@@ -23,7 +23,16 @@ from polyflake import (
     SequenceExhaustedError,
     Snowflake,
 )
-from support import HOLDER, Program, Redis, failure, in_child, program, until
+from support import (
+    HOLDER,
+    Program,
+    Redis,
+    failure,
+    holds_the_node_of_its_ids,
+    in_child,
+    program,
+    until,
+)
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="forks and POSIX signals"),
@@ -96,7 +105,10 @@ def test_threads(store: str) -> None:
             mine += [*ids.next_ids(50), ids.next_id(), ids.next_id()]
         issued.append(mine)
 
-    with Snowflake(lease=store) as ids, Snowflake(lease=store) as other:
+    with (
+        Snowflake(lease=store, max_wait_ms=60_000) as ids,
+        Snowflake(lease=store, max_wait_ms=60_000) as other,
+    ):
         threads = [threading.Thread(target=work, args=(it,)) for it in [ids, other] * 4]
         for thread in threads:
             thread.start()
@@ -269,8 +281,8 @@ def test_close_does_not_hold_the_gil(redis: Redis, caplog: pytest.LogCaptureFixt
 
 def test_redis_is_killed_and_comes_back(redis: Redis, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "polyflake")
-    ids = Snowflake(lease=redis.address("ttl=3s" + NODES), max_wait_ms=120_000)
-    issued = [ids.try_next_id()]
+    ids = Snowflake(lease=redis.address("ttl=3s&wait=2m" + NODES), max_wait_ms=120_000)
+    issued = [ids.next_id()]
     redis.kill()
     lost: list[LeaseLostError] = []
     while not lost:
@@ -294,10 +306,7 @@ def test_redis_is_killed_and_comes_back(redis: Redis, caplog: pytest.LogCaptureF
     issued += [ids.next_id(), *ids.next_ids(1000)]
     assert len(set(issued)) == len(issued)
     assert issued == sorted(issued)
-    state = ids.lease
-    assert state is not None
-    assert state.state == "held"
-    assert ids.decode(issued[-1]).node == ids.node == state.node
+    until(lambda: holds_the_node_of_its_ids(ids))
     ids.close()
     until(lambda: [it for it in redis.logged(caplog) if it.__dict__["kind"] == "released"])
     by_kind = {record.__dict__["kind"]: record for record in redis.logged(caplog)}
@@ -337,18 +346,21 @@ import logging, threading
 class Stuck(logging.Filter):
     def filter(self, record):
         tell(record.kind)
+        stuck.set()
         threading.Event().wait()
+stuck = threading.Event()
 logging.getLogger("polyflake").addFilter(Stuck())
 logging.getLogger("polyflake").setLevel(logging.INFO)
-ids = Snowflake(lease=lease)
-for _ in range(40):
+ids = Snowflake(lease=lease, max_wait_ms=60_000)
+held_until = ids.lease.bound_ms
+while not stuck.is_set() or ids.lease.bound_ms <= held_until + 2000:
     time.sleep(0.1)
     ids.next_ids(100)
-tell(ids.stats.lease_losses)
+tell("renewed")
 """
-    with program(code, redis.address("ttl=3s")) as ending:
+    with program(code, redis.address("ttl=3s&wait=2m")) as ending:
         assert ending.told() == "init_always"
-        assert ending.told() == 0
+        assert ending.told() == "renewed"
         ending.end()
 
 
@@ -483,11 +495,11 @@ def test_a_preloading_parent_and_its_workers(store: str) -> None:
 
 def test_forks_amid_renewals(redis: Redis) -> None:
     """A fork may happen while the keeper is holding a lock."""
-    forks_amid_renewals(redis.address("ttl=3s" + NODES))
+    forks_amid_renewals(redis.address("ttl=3s&wait=5m" + NODES))
 
 
 def test_forks_amid_renewals_in_sqlite(store: str) -> None:
-    forks_amid_renewals(store.replace("10m", "3s") + "&wait=2s")
+    forks_amid_renewals(store.replace("10m", "3s") + "&wait=5m")
 
 
 def forks_amid_renewals(store: str) -> None:
@@ -500,5 +512,5 @@ def forks_amid_renewals(store: str) -> None:
 
 
 def opened_and_closed(store: str) -> None:
-    with Snowflake(lease=store) as own:
+    with Snowflake(lease=store, max_wait_ms=60_000) as own:
         own.next_id()

@@ -257,7 +257,8 @@ def test_awaited_calls_of_several_event_loops(tmp_path: Path) -> None:
 @pytest.mark.parametrize("state", [False, True])
 def test_forks_while_others_take_ids(state: bool, tmp_path: Path) -> None:
     options: dict[str, Any] = {"state": tmp_path / "state", "node": 1} if state else {"node": 0}
-    ids = Snowflake(layout="timestamp:38|worker:2|sequence:20@1735689600000/1ms", **options)
+    layout = "timestamp:38|worker:2|sequence:20@1735689600000/1ms"
+    ids = Snowflake(layout=layout, max_wait_ms=60_000, **options)
     in_children: list[list[int]] = []
     over = threading.Event()
 

@@ -58,7 +58,8 @@ export function openInWorker(
     // Some connections do not end, such as WebSockets, and those on which no request has been sent.
     await Promise.race([closed, pause(graceMs)]);
     try {
-      await Promise.race([opening.then((ids) => ids[Symbol.asyncDispose]()), pause(graceMs)]);
+      const ids = await Promise.race([opening, pause(graceMs, undefined)]);
+      await ids?.[Symbol.asyncDispose](); // waits for the store for at most 5 s
     } finally {
       process.exit();
     }

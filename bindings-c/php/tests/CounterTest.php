@@ -220,8 +220,11 @@ final class CounterTest extends TestCase
     {
         Snowflake::logLeaseEvents(static fn () => null);
         $kept = new Counter('kept', $this->store, step: 1000);
+        $patient = new Counter('down', $this->store, step: 1);
+        $last = $patient->nextId();
+        // Opens at once, because the other one is open.
         $counter = new Counter('down', $this->store, step: 1, maxWaitMs: 200);
-        self::assertSame([1, 1], [$kept->nextId(), $counter->nextId()]);
+        self::assertSame(1, $kept->nextId());
         $this->server?->stop();
         for ($number = 2; $number <= 100; $number++) {
             self::assertSame($number, $kept->nextId());
@@ -235,8 +238,9 @@ final class CounterTest extends TestCase
                 continue;
             }
         }
-        self::assertGreaterThan(1, $number);
+        self::assertGreaterThan($last, $number);
         $counter->close();
+        $patient->close();
         $kept->close();
         $lines = [];
         Snowflake::logLeaseEvents(static function (string $level, string $message, array $context) use (&$lines): void {

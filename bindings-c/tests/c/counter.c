@@ -499,6 +499,14 @@ static size_t threads(void) {
   return count;
 }
 
+/* Waits until the process has this number of threads: one that was joined may still be listed for a moment. */
+static void until_threads(size_t expected) {
+  for (int tries = 0; threads() != expected && tries < 6000; tries++) {
+    sleep_ms(10);
+  }
+  CHECK_NUMBER(expected, threads());
+}
+
 static void freed(void) {
   begin("counters", "that are freed keep what is in hand for the next one");
   polyflake_counter *counter = opened("freed", "step", "1000");
@@ -511,13 +519,13 @@ static void freed(void) {
   close_and_free(counter);
 
   begin("counters", "leave no thread after the last close");
-  const size_t before = threads();
+  until_threads(1);
   polyflake_counter *one = opened("left", NULL, NULL), *two = opened("left", NULL, NULL);
-  CHECK_NUMBER(before + 1, threads());
+  until_threads(2);
   close_and_free(one);
-  CHECK_NUMBER(before + 1, threads());
+  until_threads(2);
   close_and_free(two);
-  CHECK_NUMBER(before, threads());
+  until_threads(1);
 }
 
 static void forks(void) {
@@ -583,12 +591,14 @@ static void store_down(void) {
   begin("counters", "go on from what is in hand while the store is down");
   const char *const one_by_one[] = {"store", address, "step", "1", "max_wait_ms", "200", NULL};
   polyflake_counter *counter = NULL, *kept = opened("kept", "step", "1000");
+  polyflake_counter *patient = opened("down", "step", "1");
+  const uint64_t last = next(patient);
+  /* Opens at once, because the other one is open. */
   if (open_with(&counter, &detail, "down", one_by_one) != POLYFLAKE_OK) {
     give_up(detail.message);
   }
   CHECK_STATUS(POLYFLAKE_OK, polyflake_set_lease_listener(listen_to, &seen, NULL));
   CHECK_NUMBER(1, next(kept));
-  CHECK_NUMBER(1, next(counter));
   stop_server();
   for (uint64_t n = 2; n <= 100; n++) {
     CHECK_NUMBER(n, next(kept));
@@ -603,8 +613,9 @@ static void store_down(void) {
   for (int tries = 0; tries < 300 && number == SENTINEL_ID; tries++) {
     polyflake_counter_next_id(counter, &number, &detail);
   }
-  CHECK(number > 1 && number != SENTINEL_ID);
-  CHECK(next(counter) > number);
+  CHECK(number > last && number != SENTINEL_ID);
+  CHECK(next(patient) > number);
+  close_and_free(patient);
   close_and_free(counter);
   close_and_free(kept);
   CHECK_STATUS(POLYFLAKE_OK, polyflake_set_lease_listener(NULL, NULL, NULL));

@@ -377,6 +377,7 @@ static void over_asked(const char *layout, int seconds) {
   begin("over-asked", layout);
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "layout", layout, NULL));
   CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "node", "60", NULL));
+  CHECK_STATUS(POLYFLAKE_OK, polyflake_options_set(options, "max_wait_ms", "600000", NULL));
   CHECK_STATUS(POLYFLAKE_OK, polyflake_snowflake_new(options, &snowflake, NULL));
   polyflake_options_free(options);
   for (size_t n = 0; n < MANY; n++) {

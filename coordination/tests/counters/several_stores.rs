@@ -10,7 +10,7 @@ use crate::journals::{Holder, Journals};
 use crate::proxy::{Conduct, Proxy};
 use crate::servers::redis::Redis;
 use crate::taken_numbers::TakenNumbers;
-use crate::taker::{begin, options, settings, start};
+use crate::taker::{Taker, begin, options, settings, start};
 
 /// An attempt takes at most half a second.
 fn url(redis: &Redis) -> String {
@@ -20,13 +20,27 @@ fn url(redis: &Redis) -> String {
 fn of(stores: &[&Redis]) -> String {
     let urls: Vec<_> = stores.iter().map(|redis| url(redis)).collect();
     let urls: Vec<_> = urls.iter().map(String::as_str).collect();
-    settings("tickets", &urls, &["step=10", "max_wait_ms=3000"])
+    settings("tickets", &urls, &["step=10", "max_wait_ms=60000"])
+}
+
+/// Returns these settings with a wait that ends while a store is down.
+fn impatient(settings: &str) -> String {
+    settings.replace("max_wait_ms=60000", "max_wait_ms=3000")
 }
 
 /// Returns how many numbers come from the first store, and how many from the second.
 fn parts(numbers: &[u64]) -> (usize, usize) {
     let of_first = numbers.iter().filter(|&number| number % 2 == 0).count();
     (of_first, numbers.len() - of_first)
+}
+
+/// Takes numbers until both stores have given some.
+fn take_from_both(taker: &mut Taker) {
+    let (mut of_first, mut of_second) = (0, 0);
+    while of_first == 0 || of_second == 0 {
+        let more = parts(&taker.take(100));
+        (of_first, of_second) = (of_first + more.0, of_second + more.1);
+    }
 }
 
 #[test]
@@ -36,8 +50,7 @@ fn one_is_killed_and_comes_back() {
     let settings = of(&[&first, &second]);
     let mut takers = [start(&journals, &settings), start(&journals, &settings)];
     for taker in &mut takers {
-        let (of_first, of_second) = parts(&taker.take(200));
-        assert!(of_first > 0 && of_second > 0);
+        take_from_both(taker);
     }
     first.server.kill();
     let marks = takers.each_ref().map(|taker| taker.mark());
@@ -53,17 +66,28 @@ fn one_is_killed_and_comes_back() {
     first.server.start_again();
     for (taker, mark) in takers.iter_mut().zip(marks) {
         taker.wait_for(mark, "event store_reachable");
-        let (of_first, of_second) = parts(&taker.take(500));
-        assert!(of_first > 0 && of_second > 0);
+        take_from_both(taker);
         assert!(taker.errors().is_empty(), "{}", taker.text());
     }
     // A raise applies to both stores.
     third.does("raise 100000");
     assert!(third.take(50).into_iter().all(|number| number > 100_000));
-    TakenNumbers::of(&journals).unique(2_000);
+    TakenNumbers::of(&journals).unique(1_150);
     for taker in &mut takers {
         taker.finish();
     }
+}
+
+/// Returns the error of a process that gives up, once it says so: on a busy machine, the last attempt may end early.
+fn refused_with(journals: &Journals, settings: &str, says: &str) -> String {
+    for _ in 0..20 {
+        let error = begin(journals, settings).why_refused();
+        if error.contains(says) {
+            return error;
+        }
+        assert!(error.contains("no answer") || error.contains("no number came"), "{error}");
+    }
+    panic!("no error says {says:?}")
 }
 
 /// A store that refuses requests is skipped, just like one that is down, even by a process that has just started.
@@ -94,9 +118,8 @@ fn one_that_refuses_is_passed_over() {
         }
         // A new counter needs all of its stores.
         let settings = of(&stores, "step=10", "").replacen("step=10", "new", 1);
-        let settings = settings.replace("max_wait_ms=60000", "max_wait_ms=5000");
-        let error = begin(&journals[0], &settings).why_refused();
-        assert!(error.starts_with("counter_unavailable ") && error.contains("NOAUTH"), "{error}");
+        let error = refused_with(&journals[0], &impatient(&settings), "NOAUTH");
+        assert!(error.starts_with("counter_unavailable "), "{error}");
         refuses.cli(&["-a", "another", "CONFIG", "SET", "requirepass", ""]);
     }
     // The first store may have lost writes.
@@ -183,7 +206,7 @@ fn both_are_down() {
     let (mut first, mut second) = (Redis::new(), Redis::new());
     let journals = Journals::new();
     // A Redis that restarts may have lost writes.
-    let settings = of(&[&first, &second]).replace("max_wait_ms=3000", "max_wait_ms=30000");
+    let settings = of(&[&first, &second]).replace("max_wait_ms=60000", "max_wait_ms=30000");
     let mut taker = start(&journals, &settings);
     taker.take(50);
     first.server.kill();
@@ -238,8 +261,7 @@ fn lists_that_differ_are_opened_at_once() {
             redis.cli(&["FLUSHALL"]);
         }
         let journals = Journals::new();
-        let patient = |stores| of(stores).replace("max_wait_ms=3000", "max_wait_ms=60000");
-        let mut takers = lists.map(|stores| begin(&journals, &patient(stores)));
+        let mut takers = lists.map(|stores| begin(&journals, &of(stores)));
         let mut taken = 0;
         for taker in &mut takers {
             match taker.opened() {
@@ -262,7 +284,7 @@ fn a_third_is_not_begun_while_nobody_asked_the_others() {
     taker.take(100);
     first.server.pause();
     second.server.pause();
-    let error = begin(&journals, &of(&[&first, &second, &third])).why_refused();
+    let error = begin(&journals, &impatient(&of(&[&first, &second, &third]))).why_refused();
     assert!(error.starts_with("counter_unavailable "), "{error}");
     assert_eq!(third.cli(&["DBSIZE"]), "0");
     // One store answers, and has a different counter.
@@ -282,13 +304,10 @@ fn a_new_counter_waits_for_all_its_stores() {
     let journals = Journals::new();
     second.server.kill();
     let settings = of(&[&first, &second]);
-    let error = begin(&journals, &settings).why_refused();
+    let says = "none of its stores has it yet; it is created once all of them answer: ";
+    let error = refused_with(&journals, &impatient(&settings), says);
     assert!(error.starts_with("counter_unavailable "), "{error}");
-    assert!(
-        error.contains("none of its stores has it yet; it is created once all of them answer: "),
-        "{error}"
-    );
-    let mut waits = begin(&journals, &settings.replace("max_wait_ms=3000", "max_wait_ms=60000"));
+    let mut waits = begin(&journals, &settings);
     waits.wait_for(Holder::start(), "event store_unreachable");
     second.server.start_again();
     waits.wait_for(Holder::start(), "open");

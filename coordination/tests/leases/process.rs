@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::TryRecvError;
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use polyflake::ErrorCode;
 use polyflake_coordination::{CounterOptions, Kind, SequencesOptions, open, set_listener};
 
 use crate::backend::{Backend, Sqlite};
-use crate::holder::options;
+use crate::holder::{MAX_WAIT_MS, options};
 use crate::journals::{Holder, Journal, Journals, node_of};
 
 /// Waits while `is_so` returns true.
@@ -53,7 +54,7 @@ fn two_and_batches() {
     assert_eq!(first.next_id().unwrap_err().code(), ErrorCode::Closed);
     journal.ids(&second.next_ids(100_u64).unwrap());
     for _ in 0..5 {
-        let ids = open(&options(&address)).unwrap();
+        let ids = open(&options(&address).max_wait_ms(600_000)).unwrap();
         second.close();
         let begun = Barrier::new(4);
         thread::scope(|scope| {
@@ -137,7 +138,7 @@ fn no_thread() {
 pub(crate) fn a_forked_child_leases_another_node(store: &impl Backend) {
     let journals = Journals::new();
     journals.run(&store.address("namespace=fork&nodes=0-63&ttl=3s&wait=60s"), "process::forked");
-    journals.assert_unique(500);
+    journals.assert_unique(200);
 }
 
 #[test]
@@ -199,7 +200,9 @@ pub(crate) fn a_program_that_ends_without_close<B: Backend>() {
     let mut store = B::begin();
     let journals = Journals::new();
     let address = store.address("nodes=0-63&ttl=3s&wait=60s");
-    let mut holders: Vec<_> = (0..3).map(|_| journals.start(&address)).collect();
+    // A busy machine may need more than one attempt.
+    let start = || journals.start_with(&address, "holder::a_holder", &[(MAX_WAIT_MS, "60000")]);
+    let mut holders: Vec<_> = (0..3).map(|_| start()).collect();
     for holder in &mut holders {
         holder.node();
         holder.tell("issue 10");
@@ -340,7 +343,9 @@ fn is_replaced() {
     has_begun.recv().unwrap();
     set_listener(None);
     assert!(!is_amid.load(Ordering::SeqCst));
-    assert!(has_begun.recv().is_err(), "it is still there");
+    // The listener may have heard more events before it was replaced.
+    assert!(has_begun.try_iter().count() < 100);
+    assert_eq!(has_begun.try_recv(), Err(TryRecvError::Disconnected), "it is still there");
     journal.ids(&opens.join().unwrap().next_ids(10_u64).unwrap());
 }
 

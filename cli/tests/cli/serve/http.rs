@@ -178,7 +178,7 @@ fn every_error_is_json_with_its_name() {
 fn clients_do_not_learn_where_the_store_is() {
     let (mut store, folder) = (Redis::new(), tempfile::tempdir().unwrap());
     let config = folder.path().join("polyflake.toml");
-    let counter = format!("kind = \"counter\"\nstore = \"{}\"\nstep = 1\nmax_wait_ms = 500\n", store.url());
+    let counter = format!("kind = \"counter\"\nstore = \"{}\"\nstep = 1\n", store.url());
     std::fs::write(&config, format!("[generators.asked]\n{counter}")).unwrap();
     let server = Server::new(&["--config", config.to_str().unwrap()]);
     let place = store.url().split_once("://").unwrap().1.split('/').next().unwrap().to_owned();

@@ -85,8 +85,8 @@ fn clients_that_wait_for_a_store_hold_no_thread_each() {
     const WAITING: usize = 200;
     let (store, folder) = (Redis::new(), tempfile::tempdir().unwrap());
     let config = folder.path().join("polyflake.toml");
-    let text = format!("[generators.asked]\nkind = \"counter\"\nstore = \"{}\"\nstep = 1\n", store.url());
-    std::fs::write(&config, text).unwrap();
+    let store_and_step = format!("store = \"{}\"\nstep = 1\nmax_wait_ms = 600000\n", store.url());
+    std::fs::write(&config, format!("[generators.asked]\nkind = \"counter\"\n{store_and_step}")).unwrap();
     let server = Server::new(&["--config", config.to_str().unwrap()]);
     assert_eq!(server.ids("/v1/ids/asked?format=text"), [1]);
     let threads = || std::fs::read_dir(format!("/proc/{}/task", server.id())).unwrap().count();

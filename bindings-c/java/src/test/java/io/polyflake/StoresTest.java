@@ -356,10 +356,19 @@ class StoresTest {
         }
     }
 
+    /** Takes an ID, if there is one and the lease is held: a lease ends if the process stands still for a TTL. */
+    private static boolean isIssued(Snowflake ids) {
+        try {
+            return ids.tryNextId().isPresent();
+        } catch (LeaseLostException notYet) {
+            return false;
+        }
+    }
+
     private static void leaseOf(StoreServer server) throws InterruptedException {
         String address = server.address("namespace=leases&nodes=810-811&ttl=3s&wait=60s");
         try (var ids = Snowflake.builder().lease(address).maxWait(Duration.ZERO).build()) {
-            eventually(() -> ids.tryNextId().isPresent());
+            eventually(() -> isIssued(ids));
             assertFalse(ids.lease().orElseThrow().store().contains(StoreServer.SECRET));
             server.kill();
             Set<Long> taken = new HashSet<>();
@@ -375,13 +384,7 @@ class StoresTest {
             });
             assertFalse(lost[0].getMessage().contains(StoreServer.SECRET));
             server.startAgain();
-            eventually(() -> {
-                try {
-                    return ids.tryNextId().isPresent();
-                } catch (LeaseLostException notYet) {
-                    return false;
-                }
-            });
+            eventually(() -> isIssued(ids));
             // More than one if the process itself stood still for a TTL.
             assertTrue(ids.stats().leaseLosses() >= 1);
         }
@@ -455,9 +458,10 @@ class StoresTest {
 
     /** Tests that a call to the store fails if it gets no turn, even if numbers are in hand. */
     private static void withoutATurn(StoreServer server) throws Exception {
-        var counter = Counter.builder("turns").store(server.address("namespace=turns")).step(100)
-                .maxWait(Duration.ofSeconds(2)).open();
-        assertEquals(1, counter.nextId());
+        var turns = Counter.builder("turns").store(server.address("namespace=turns")).step(100);
+        var patient = turns.maxWait(Duration.ofMinutes(1)).open();
+        assertEquals(1, patient.nextId());
+        var counter = turns.maxWait(Duration.ofSeconds(2)).open(); // opens at once, because the other one is open
         server.kill();
         assertUnavailable(List.of(() -> counter.nextBlock(5000), counter::peek));
         assertArrayEquals(new long[] {2, 3, 4, 5, 6}, counter.nextIds(5));
@@ -467,6 +471,7 @@ class StoresTest {
         }));
         server.startAgain();
         counter.close();
+        patient.close();
     }
 
     /** Makes more calls than may query the store at the same time. */
