@@ -100,10 +100,12 @@ def test_a_store_that_goes_away(redis: Redis) -> None:
                 continue
             return
 
-    with Counter("asked", store=redis.address(""), step=1) as patient:
+    with (
+        Counter("asked", store=redis.address(""), step=1) as patient,
         # Opens at once, because the other one is open.
-        with Counter("asked", store=redis.address(""), step=1, max_wait_ms=300) as counter:
-            asyncio.run(main())
+        Counter("asked", store=redis.address(""), step=1, max_wait_ms=300) as counter,
+    ):
+        asyncio.run(main())
 
 
 def test_cancelled_and_closed(redis: Redis) -> None:

@@ -499,7 +499,7 @@ static size_t threads(void) {
   return count;
 }
 
-/* Waits until the process has this number of threads: one that was joined may still be listed for a moment. */
+/* Waits for this number of threads: one that was joined may still be listed for a moment. */
 static void until_threads(size_t expected) {
   for (int tries = 0; threads() != expected && tries < 6000; tries++) {
     sleep_ms(10);

@@ -251,7 +251,7 @@ static void ends(void) {
   CHECK(strncmp(said, "0 ", 2) == 0);
 }
 
-/* Waits until the process has this number of threads: one that was joined may still be listed for a moment. */
+/* Waits for this number of threads: one that was joined may still be listed for a moment. */
 static void until_threads(size_t expected) {
   const struct timespec pause = {0, 10000000};
   for (int tries = 0; threads() != expected && tries < 6000; tries++) {
