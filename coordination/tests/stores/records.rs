@@ -1,7 +1,7 @@
 //! Code shared by the tests of records.
 
 use std::net::TcpListener;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use polyflake_coordination::StoreError;
@@ -45,7 +45,8 @@ async fn patiently<T>(
     store: &mut dyn Store,
     mut ask: impl AsyncFnMut(&mut dyn Store) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
-    for _ in 0..600 {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(120) {
         match ask(store).await {
             Err(StoreError::Unreachable(_)) => {
                 store.disconnect();
