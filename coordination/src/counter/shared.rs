@@ -455,7 +455,7 @@ impl Shared {
     pub(super) fn too_late(&self) -> Error {
         self.trouble(false).or_else(|| self.unseen()).unwrap_or_else(|| {
             let stores: Vec<_> = self.sources.iter().map(|source| source.address.to_string()).collect();
-            unavailable(&format!("no number came from {} within the longest wait", stores.join(", ")))
+            unavailable(&format!("the store gave no number within the longest wait: {}", stores.join(", ")))
         })
     }
 }

@@ -275,13 +275,16 @@ impl Shared {
         }
         drop(state);
         self.wake.notify_one();
-        let (code, why, missing) = match lacks {
-            Lacks::Lease => (ErrorCode::LeaseLost, "its lease has run out", "answered"),
-            Lacks::Bound | Lacks::End => {
-                (ErrorCode::CounterUnavailable, "its section has reached its bound", "moved it")
+        let (code, why) = match lacks {
+            Lacks::Lease => {
+                (ErrorCode::LeaseLost, "its lease has run out, and the store has not answered yet")
             }
+            Lacks::Bound | Lacks::End => (
+                ErrorCode::CounterUnavailable,
+                "its section has reached its bound, and the store has not moved it yet",
+            ),
         };
-        self.error(code, &format!("{why}, and {} has not {missing} yet", self.address))
+        self.error(code, &format!("{why}: {}", self.address))
     }
 
     /// Creates an error whose message includes the name of the sequences.

@@ -85,7 +85,7 @@ fn refused_with(journals: &Journals, settings: &str, says: &str) -> String {
         if error.contains(says) {
             return error;
         }
-        assert!(error.contains("no answer") || error.contains("no number came"), "{error}");
+        assert!(error.contains("no answer") || error.contains("gave no number"), "{error}");
     }
     panic!("no error says {says:?}")
 }

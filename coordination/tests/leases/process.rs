@@ -344,7 +344,7 @@ fn is_replaced() {
     set_listener(None);
     assert!(!is_amid.load(Ordering::SeqCst));
     // The listener may have heard more events before it was replaced.
-    assert!(has_begun.try_iter().count() < 100);
+    while has_begun.try_recv().is_ok() {}
     assert_eq!(has_begun.try_recv(), Err(TryRecvError::Disconnected), "it is still there");
     journal.ids(&opens.join().unwrap().next_ids(10_u64).unwrap());
 }
