@@ -66,6 +66,9 @@ pub(crate) fn coroutine<'py>(
 }
 
 /// Starts a call whose result goes to the waiter with this ticket.
+///
+/// Neither `call` nor `into_py` may hold a Python object. A thread without the GIL may drop them, PyO3 would then take a
+/// lock, and the child of a fork at that moment would wait for that lock forever.
 pub(crate) fn begin<T: Send + 'static>(
     py: Python<'_>,
     ticket: u64,

@@ -1,5 +1,7 @@
 //! `Counter` from `polyflake_coordination`, with Python types.
 
+use std::sync::Arc;
+
 use polyflake_coordination::{Counter, CounterOptions, CounterStats};
 use pyo3::IntoPyObjectExt as _;
 use pyo3::exceptions::PyTypeError;
@@ -46,7 +48,10 @@ use crate::wait::ReleasesGil;
 /// ...     orders.next_id(), orders.next_id()
 /// (1, 2)
 #[pyclass(frozen, module = "polyflake", name = "Counter")]
-pub(crate) struct PyCounter(Counter);
+pub(crate) struct PyCounter(
+    /// Shared with awaited calls: their thread must hold no Python object, see `awaited::begin`.
+    Arc<Counter>,
+);
 
 #[pymethods]
 impl PyCounter {
@@ -77,7 +82,7 @@ impl PyCounter {
             options = options.max_wait_ms(convert::number(ms, "max_wait_ms")?);
         }
         crate::log::prepare(py)?;
-        Ok(Self(options.open_with(&mut ReleasesGil::new(py))?))
+        Ok(Self(Arc::new(options.open_with(&mut ReleasesGil::new(py))?)))
     }
 
     /// Return the next number. If no number is in hand, wait for the store without the GIL, for at most max_wait_ms.
@@ -191,8 +196,9 @@ impl PyCounter {
         awaited::coroutine(slf, [None, Some("_next_block_later")], &[n])
     }
 
-    fn _next_id_later(slf: Py<Self>, py: Python<'_>, ticket: u64) -> PyResult<Waiter> {
-        let call = async move { slf.get().0.next_id_async().await };
+    fn _next_id_later(&self, py: Python<'_>, ticket: u64) -> PyResult<Waiter> {
+        let counter = Arc::clone(&self.0);
+        let call = async move { counter.next_id_async().await };
         awaited::begin(py, ticket, call, |py, number| number.into_py_any(py))
     }
 
@@ -202,24 +208,21 @@ impl PyCounter {
         Ok(numbers)
     }
 
-    fn _next_ids_later(slf: Py<Self>, py: Python<'_>, ticket: u64, n: &Bound<'_, PyAny>) -> PyResult<Waiter> {
+    fn _next_ids_later(&self, py: Python<'_>, ticket: u64, n: &Bound<'_, PyAny>) -> PyResult<Waiter> {
         let count = batch::size(n)?;
+        let counter = Arc::clone(&self.0);
         let call = async move {
             let mut numbers = vec![0; count];
-            slf.get().0.fill_async(&mut numbers).await?;
+            counter.fill_async(&mut numbers).await?;
             Ok(numbers)
         };
         awaited::begin(py, ticket, call, |py, numbers| numbers.into_py_any(py))
     }
 
-    fn _next_block_later(
-        slf: Py<Self>,
-        py: Python<'_>,
-        ticket: u64,
-        n: &Bound<'_, PyAny>,
-    ) -> PyResult<Waiter> {
+    fn _next_block_later(&self, py: Python<'_>, ticket: u64, n: &Bound<'_, PyAny>) -> PyResult<Waiter> {
         let count = batch::size(n)? as u64;
-        let call = async move { slf.get().0.next_block_async(count).await };
+        let counter = Arc::clone(&self.0);
+        let call = async move { counter.next_block_async(count).await };
         awaited::begin(py, ticket, call, move |py, first| Ok(range(py, first, count)?.unbind()))
     }
 

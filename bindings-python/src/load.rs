@@ -1,14 +1,15 @@
-//! Imports modules when they are first needed, but not while another thread forks.
+//! Keeps forks apart from imports, and from threads that attach to the interpreter.
 //!
 //! A fork copies the lock of a module that another thread is importing, and the child would wait for that lock forever.
-//! So a fork waits for imports by other threads, and an import waits for forks by other threads. Both waits end after a
-//! while, because the other thread may itself be waiting for a lock that this one holds. If a fork then copies such a
-//! lock, the child raises an `ImportError` instead of waiting.
+//! The same goes for the interpreter's own lock, which a thread that Python did not create takes while it attaches,
+//! before it waits for the GIL. So a fork waits until no other thread does either, and both wait for forks by other
+//! threads. Every wait ends after a while, because the other thread may itself be waiting for a lock that this one holds.
+//! If a fork then copies the lock of a module, the child raises an `ImportError` instead of waiting.
 //!
 //! Python itself does not protect the program's own imports from forks.
 
 use std::cell::Cell;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,31 +18,26 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
-/// How long a fork waits for imports by other threads.
+/// How long a fork waits for other threads, and how long a thread that holds no lock waits for forks.
 const FORK_WAITS: Duration = Duration::from_secs(30);
 /// How long an import waits for forks by other threads.
 const IMPORT_WAITS: Duration = Duration::from_secs(2);
 
-/// How many imports and forks are in progress. A signal handler may begin one amid another on the same thread.
-#[derive(Debug, Clone, Copy)]
-struct Count {
-    importing: u32,
-    forking: u32,
-}
+/// One import or one attached thread, which a fork waits for. Counted in the lower half of a number.
+const BUSY: u64 = 1;
+/// One fork. Counted in the upper half.
+const FORK: u64 = 1 << 32;
+const ALL_FORKS: u64 = !(FORK - 1);
 
-#[derive(Debug)]
-struct State {
-    all: Count,
-    /// Whether this process was forked amid another thread's import.
-    is_torn: bool,
-}
-
-/// Only threads attached to the interpreter take this lock, and no thread detaches while it holds the lock. So a child
-/// never inherits a lock held by another thread.
-static STATE: Mutex<State> = Mutex::new(State { all: Count { importing: 0, forking: 0 }, is_torn: false });
+/// Everything in progress in this process. There is no lock, since a child would inherit a lock that is held by a thread
+/// without the GIL.
+static ALL: AtomicU64 = AtomicU64::new(0);
+/// Whether this process was forked amid another thread's import.
+static IS_TORN: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    static MINE: Cell<Count> = const { Cell::new(Count { importing: 0, forking: 0 }) };
+    /// This thread's part of `ALL`. A signal handler may begin one import or fork amid another.
+    static MINE: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The imported modules. They are kept here, because a program may remove a module from `sys.modules`, and importing it
@@ -55,7 +51,7 @@ pub(crate) fn load<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAn
     if let Some(module) = loaded.get_item(name)? {
         return Ok(module);
     }
-    if state().is_torn && !is_imported(py, name)? {
+    if IS_TORN.load(Ordering::Relaxed) && !is_imported(py, name)? {
         return Err(PyImportError::new_err(format!(
             "cannot import {name}: this process was forked while another thread was importing a module, and the \
              import might never end; open the first lease or counter before forking"
@@ -64,9 +60,9 @@ pub(crate) fn load<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAn
     // The import may need a lock that another module's hook takes before a fork, as the hook of `logging` does. The hook
     // registered last runs first, so a fork waits for the import before it takes that lock.
     register(py)?;
-    let importing = Importing::begin(py);
+    let busy = Busy::begin(IMPORT_WAITS, || py.detach(pause));
     let module = py.import(name)?.into_any();
-    drop(importing);
+    drop(busy);
     // A signal handler that runs amid the same import gets an incomplete module, and the import may still fail.
     if is_imported(py, name)? {
         loaded.set_item(name, &module)?;
@@ -96,75 +92,75 @@ fn register(py: Python<'_>) -> PyResult<()> {
 
 #[pyfunction]
 fn before_fork(py: Python<'_>) {
-    if MINE.get().forking > 0 {
+    if MINE.get() & ALL_FORKS > 0 {
         // Another hook has already waited, for this fork or for an outer one.
-        return for_both(&mut state(), |count| count.forking += 1);
+        MINE.set(MINE.get() + FORK);
+        ALL.fetch_add(FORK, Ordering::SeqCst);
+        return;
     }
-    wait(py, FORK_WAITS, |count| &mut count.importing, |count| &mut count.forking);
+    begin(FORK, !ALL_FORKS, FORK_WAITS, || py.detach(pause));
 }
 
 #[pyfunction]
 fn after_in_parent() {
-    let mut state = state();
     // Hooks that were registered amid the fork run only after it.
-    if MINE.get().forking > 0 {
-        for_both(&mut state, |count| count.forking -= 1);
+    if MINE.get() & ALL_FORKS > 0 {
+        end(FORK);
     }
 }
 
 #[pyfunction]
 fn after_in_child() {
     after_in_parent();
-    let (mut state, mine) = (state(), MINE.get());
     // The other threads do not exist in this process.
-    state.is_torn |= state.all.importing > mine.importing;
-    state.all = mine;
+    let others = ALL.swap(MINE.get(), Ordering::SeqCst) - MINE.get();
+    if others & !ALL_FORKS > 0 {
+        IS_TORN.store(true, Ordering::Relaxed);
+    }
 }
 
-/// Counts an import until it is dropped.
-struct Importing(());
+/// Attaches a thread that Python did not create and that holds no lock, unless the interpreter is shutting down.
+pub(crate) fn attach<T>(call: impl FnOnce(Python<'_>) -> T) -> Option<T> {
+    let _busy = Busy::begin(FORK_WAITS, pause);
+    Python::try_attach(call)
+}
 
-impl Importing {
-    fn begin(py: Python<'_>) -> Self {
-        wait(py, IMPORT_WAITS, |count| &mut count.forking, |count| &mut count.importing);
+/// Makes forks by other threads wait until it is dropped.
+struct Busy(());
+
+impl Busy {
+    fn begin(longest: Duration, pause: impl Fn()) -> Self {
+        begin(BUSY, ALL_FORKS, longest, pause);
         Self(())
     }
 }
 
-impl Drop for Importing {
+impl Drop for Busy {
     fn drop(&mut self) {
-        for_both(&mut state(), |count| count.importing -= 1);
+        end(BUSY);
     }
 }
 
-/// Waits until no other thread is counted in `others`, then counts this one in `begun`.
-fn wait(
-    py: Python<'_>,
-    longest: Duration,
-    others: fn(&mut Count) -> &mut u32,
-    begun: fn(&mut Count) -> &mut u32,
-) {
+/// Waits until other threads have nothing in progress that `others` covers, then counts `mine`.
+fn begin(mine: u64, others: u64, longest: Duration, pause: impl Fn()) {
     let since = Instant::now();
     loop {
-        let mut state = state();
-        if *others(&mut state.all) <= *others(&mut MINE.get()) || since.elapsed() >= longest {
-            for_both(&mut state, |count| *begun(count) += 1);
-            return;
+        let all = ALL.load(Ordering::SeqCst);
+        if (all - MINE.get()) & others > 0 && since.elapsed() < longest {
+            pause();
+        } else if ALL.compare_exchange(all, all + mine, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+            return MINE.set(MINE.get() + mine);
         }
-        drop(state);
-        py.detach(|| thread::sleep(Duration::from_millis(1)));
     }
 }
 
-fn for_both(state: &mut State, mut change: impl FnMut(&mut Count)) {
-    let mut mine = MINE.get();
-    change(&mut mine);
-    MINE.set(mine);
-    change(&mut state.all);
+fn end(mine: u64) {
+    ALL.fetch_sub(mine, Ordering::SeqCst);
+    MINE.set(MINE.get() - mine);
 }
 
-fn state() -> MutexGuard<'static, State> {
-    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+fn pause() {
+    thread::sleep(Duration::from_millis(1));
 }
 
 /// Returns whether a module's import is complete, so that importing it again takes no lock.

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use crate::interpreter;
-use crate::load::load;
+use crate::load::{attach, load};
 
 /// How long an exiting program waits for a handler that is still logging.
 const AT_EXIT: Duration = Duration::from_secs(2);
@@ -87,7 +87,7 @@ impl Log {
 
     /// Starts the Python thread. The interpreter does not shut down while this is running: see `end`.
     fn start(&'static self) {
-        let started = Python::try_attach(|py| {
+        let started = attach(|py| {
             let started = load(py, "polyflake._log").and_then(|module| {
                 module.call_method1("start", (self.take_function(py)?,))?;
                 Ok(())

@@ -1,5 +1,7 @@
 //! `Sequences` from `polyflake_coordination`, with Python types.
 
+use std::sync::Arc;
+
 use polyflake_coordination::{OwnedKey, SequenceKey, Sequences, SequencesOptions, SequencesStats};
 use pyo3::IntoPyObjectExt as _;
 use pyo3::exceptions::PyTypeError;
@@ -50,7 +52,10 @@ const PART: usize = 4096;
 /// ...     inbox.next_id("alice"), inbox.next_id("bob"), inbox.next_id("alice")
 /// (1, 1, 2)
 #[pyclass(frozen, module = "polyflake", name = "Sequences")]
-pub(crate) struct PySequences(Sequences);
+pub(crate) struct PySequences(
+    /// Shared with awaited calls: their thread must hold no Python object, see `awaited::begin`.
+    Arc<Sequences>,
+);
 
 #[pymethods]
 impl PySequences {
@@ -79,7 +84,7 @@ impl PySequences {
             options = options.max_wait_ms(convert::number(ms, "max_wait_ms")?);
         }
         crate::log::prepare(py)?;
-        Ok(Self(options.open_with(&mut ReleasesGil::new(py))?))
+        Ok(Self(Arc::new(options.open_with(&mut ReleasesGil::new(py))?)))
     }
 
     /// Return the key's next number. If the key's section has reached its bound, or the lease was not renewed in time,
@@ -144,30 +149,22 @@ impl PySequences {
         awaited::coroutine(slf, [None, Some("_next_ids_later")], &[keys])
     }
 
-    fn _next_id_later(
-        slf: Py<Self>,
-        py: Python<'_>,
-        ticket: u64,
-        key: &Bound<'_, PyAny>,
-    ) -> PyResult<Waiter> {
+    fn _next_id_later(&self, py: Python<'_>, ticket: u64, key: &Bound<'_, PyAny>) -> PyResult<Waiter> {
         let key = to_owned(key)?;
-        let call = async move { slf.get().0.next_id_async((&key).into()).await };
+        let sequences = Arc::clone(&self.0);
+        let call = async move { sequences.next_id_async((&key).into()).await };
         awaited::begin(py, ticket, call, |py, number| number.into_py_any(py))
     }
 
-    fn _next_ids_later(
-        slf: Py<Self>,
-        py: Python<'_>,
-        ticket: u64,
-        keys: &Bound<'_, PyAny>,
-    ) -> PyResult<Waiter> {
+    fn _next_ids_later(&self, py: Python<'_>, ticket: u64, keys: &Bound<'_, PyAny>) -> PyResult<Waiter> {
         let keys = convert::listed(keys, "keys", "str or int")?
             .iter()
             .map(to_owned)
             .collect::<PyResult<Vec<_>>>()?;
+        let sequences = Arc::clone(&self.0);
         let call = async move {
             let keys: Vec<_> = keys.iter().map(SequenceKey::from).collect();
-            slf.get().0.next_ids_async(&keys).await
+            sequences.next_ids_async(&keys).await
         };
         awaited::begin(py, ticket, call, |py, numbers| numbers.into_py_any(py))
     }

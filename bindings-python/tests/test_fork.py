@@ -184,6 +184,59 @@ print(os.waitpid(child, 0)[1])
     assert printed(program, tmp_path, within_s=25) == "0\n"
 
 
+#: Runs before a program. `attached` runs in a thread that logs an event, after it has attached.
+LOGGED = """
+import polyflake
+from polyflake import _log
+
+real = _log.start
+
+def start(take):
+    attached()
+    real(take)
+
+_log.start = start
+"""
+
+
+def test_a_fork_waits_for_a_thread_that_attaches(tmp_path: Path) -> None:
+    """Until Python 3.12, the child would wait forever for a lock that the thread holds meanwhile."""
+    program = """
+def attached():
+    begun.set()
+    time.sleep(0.5)  # long enough for the fork to come meanwhile, if it did not wait
+    ended.set()
+
+ended = threading.Event()
+lease()
+assert begun.wait(20)
+child = fork(lambda: print(ended.is_set(), flush=True))
+print(os.waitpid(child, 0)[1])
+"""
+    assert printed(LOGGED + program, tmp_path, within_s=25) == "True\n0\n"
+
+
+def test_a_thread_that_attaches_waits_for_a_fork(tmp_path: Path) -> None:
+    program = """
+def attached():
+    begun.set()
+
+def before():
+    if polyflake:
+        lease()  # its events are logged in another thread
+        assert not begun.wait(0.5)
+
+polyflake = None
+os.register_at_fork(before=before)  # before polyflake's own, so that it runs amid the fork
+"""
+    program += LOGGED + """
+polyflake._polyflake._load("polyflake._log")
+child = fork(lambda: None)
+print(begun.wait(20), os.waitpid(child, 0)[1])
+"""
+    assert printed(program, tmp_path, within_s=25) == "True 0\n"
+
+
 def test_a_call_that_needs_no_store_imports_nothing() -> None:
     """Otherwise, a fork by another thread could leave the child waiting for that import."""
     program = """
