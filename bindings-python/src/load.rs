@@ -23,10 +23,14 @@ const FORK_WAITS: Duration = Duration::from_secs(30);
 /// How long an import waits for forks by other threads.
 const IMPORT_WAITS: Duration = Duration::from_secs(2);
 
-/// One import or one attached thread, which a fork waits for. Counted in the lower half of a number.
+/// One import or one attached thread, which a fork waits for. Each of the three kinds is counted in other bits.
 const BUSY: u64 = 1;
-/// One fork. Counted in the upper half.
-const FORK: u64 = 1 << 32;
+/// One fork that waits. Threads do not attach meanwhile, so that they cannot hold it up again and again.
+const WAITING: u64 = 1 << 32;
+/// One fork that does not wait any more.
+const FORK: u64 = 1 << 48;
+const ALL_BUSY: u64 = WAITING - 1;
+const ALL_WAITING: u64 = (FORK - 1) & !ALL_BUSY;
 const ALL_FORKS: u64 = !(FORK - 1);
 
 /// Everything in progress in this process. There is no lock, since a child would inherit a lock that is held by a thread
@@ -60,7 +64,7 @@ pub(crate) fn load<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAn
     // The import may need a lock that another module's hook takes before a fork, as the hook of `logging` does. The hook
     // registered last runs first, so a fork waits for the import before it takes that lock.
     register(py)?;
-    let busy = Busy::begin(IMPORT_WAITS, || py.detach(pause));
+    let busy = Busy::begin(ALL_FORKS, IMPORT_WAITS, || py.detach(pause));
     let module = py.import(name)?.into_any();
     drop(busy);
     // A signal handler that runs amid the same import gets an incomplete module, and the import may still fail.
@@ -78,13 +82,15 @@ pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
 
 /// Registers the hooks. They only count, so they can be registered several times.
 fn register(py: Python<'_>) -> PyResult<()> {
+    #[cfg(unix)]
+    forget_other_threads_in_children();
     // Windows has no forks.
     if let Some(register) = py.import("os")?.getattr_opt("register_at_fork")? {
         // A signal handler that raises could end a hook written in Python before its first line.
         let hooks = PyDict::new(py);
         hooks.set_item("before", wrap_pyfunction!(before_fork, py)?)?;
-        hooks.set_item("after_in_parent", wrap_pyfunction!(after_in_parent, py)?)?;
-        hooks.set_item("after_in_child", wrap_pyfunction!(after_in_child, py)?)?;
+        hooks.set_item("after_in_parent", wrap_pyfunction!(after_fork, py)?)?;
+        hooks.set_item("after_in_child", wrap_pyfunction!(after_fork, py)?)?;
         register.call((), Some(&hooks))?;
     }
     Ok(())
@@ -94,34 +100,44 @@ fn register(py: Python<'_>) -> PyResult<()> {
 fn before_fork(py: Python<'_>) {
     if MINE.get() & ALL_FORKS > 0 {
         // Another hook has already waited, for this fork or for an outer one.
-        MINE.set(MINE.get() + FORK);
-        ALL.fetch_add(FORK, Ordering::SeqCst);
-        return;
+        return add(FORK);
     }
-    begin(FORK, !ALL_FORKS, FORK_WAITS, || py.detach(pause));
+    add(WAITING);
+    begin(FORK - WAITING, ALL_BUSY, FORK_WAITS, || py.detach(pause));
 }
 
 #[pyfunction]
-fn after_in_parent() {
+fn after_fork() {
     // Hooks that were registered amid the fork run only after it.
     if MINE.get() & ALL_FORKS > 0 {
         end(FORK);
     }
 }
 
-#[pyfunction]
-fn after_in_child() {
-    after_in_parent();
-    // The other threads do not exist in this process.
-    let others = ALL.swap(MINE.get(), Ordering::SeqCst) - MINE.get();
-    if others & !ALL_FORKS > 0 {
-        IS_TORN.store(true, Ordering::Relaxed);
+/// The other threads do not exist in a child. This runs there before any Python, since the program's own hooks may
+/// start threads.
+#[cfg(unix)]
+fn forget_other_threads_in_children() {
+    static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
+
+    extern "C" fn in_child() {
+        let others = ALL.swap(MINE.get(), Ordering::SeqCst).wrapping_sub(MINE.get());
+        if others & ALL_BUSY > 0 {
+            IS_TORN.store(true, Ordering::Relaxed);
+        }
+    }
+
+    if !IS_REGISTERED.load(Ordering::Acquire) {
+        // SAFETY: the handler only stores to atomics, running it twice changes nothing, and Python never unloads it.
+        let refused = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+        // This fails only if memory runs short. The next call tries again.
+        IS_REGISTERED.store(refused == 0, Ordering::Release);
     }
 }
 
 /// Attaches a thread that Python did not create and that holds no lock, unless the interpreter is shutting down.
 pub(crate) fn attach<T>(call: impl FnOnce(Python<'_>) -> T) -> Option<T> {
-    let _busy = Busy::begin(FORK_WAITS, pause);
+    let _busy = Busy::begin(ALL_FORKS | ALL_WAITING, FORK_WAITS, pause);
     Python::try_attach(call)
 }
 
@@ -129,8 +145,8 @@ pub(crate) fn attach<T>(call: impl FnOnce(Python<'_>) -> T) -> Option<T> {
 struct Busy(());
 
 impl Busy {
-    fn begin(longest: Duration, pause: impl Fn()) -> Self {
-        begin(BUSY, ALL_FORKS, longest, pause);
+    fn begin(others: u64, longest: Duration, pause: impl Fn()) -> Self {
+        begin(BUSY, others, longest, pause);
         Self(())
     }
 }
@@ -152,6 +168,11 @@ fn begin(mine: u64, others: u64, longest: Duration, pause: impl Fn()) {
             return MINE.set(MINE.get() + mine);
         }
     }
+}
+
+fn add(mine: u64) {
+    ALL.fetch_add(mine, Ordering::SeqCst);
+    MINE.set(MINE.get() + mine);
 }
 
 fn end(mine: u64) {

@@ -4,6 +4,7 @@
 //! is running, which logs the queued events and then exits.
 
 use std::collections::VecDeque;
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -105,6 +106,11 @@ impl Log {
     /// Creates the function that `polyflake._log` calls to fetch the next event.
     fn take_function<'py>(&'static self, py: Python<'py>) -> PyResult<Bound<'py, PyCFunction>> {
         PyCFunction::new_closure(py, None, None, |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
+            // A handler may have forked in the thread that logs.
+            let is_mine = LOG.present().is_some_and(|it| ptr::eq(it, self));
+            if !is_mine {
+                return None;
+            }
             let mut line = self.line();
             let event = line.events.pop_front();
             if event.is_none() {

@@ -1,5 +1,7 @@
 //! `Snowflake` from the core, with Python types.
 
+use std::sync::Arc;
+
 use polyflake::{Blocked, Clock, ClockError, Error, Options, Snowflake, Stats};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -79,15 +81,17 @@ macro_rules! with {
     };
 }
 
-/// A Python callable that returns Unix ms.
-struct CallersClock(Py<PyAny>);
+/// A Python callable that returns Unix ms. Shared, so that no thread without the GIL drops it: see `awaited::begin`.
+struct CallersClock(Arc<Py<PyAny>>);
 
 impl Clock for CallersClock {
     fn unix_ms(&self) -> Result<i64, ClockError> {
-        let reading = Python::attach(|py| convert::clock_reading(&self.0.bind(py).call0()?));
-        reading.map_err(|raised| {
-            errors::clock_raised(raised);
-            ClockError::new("the clock failed")
+        Python::attach(|py| {
+            let reading = self.0.bind(py).call0().and_then(|it| convert::clock_reading(&it));
+            reading.map_err(|raised| {
+                errors::clock_raised(raised);
+                ClockError::new("the clock failed")
+            })
         })
     }
 }
@@ -137,8 +141,10 @@ impl PySnowflake {
         }
         let snowflake = match clock {
             Some(clock) if clock.is_callable() => {
-                let clock = CallersClock(clock.clone().unbind());
-                AnySnowflake::Callers(build(py, state, || options.build_with_clock(clock))?)
+                let clock = Arc::new(clock.clone().unbind());
+                AnySnowflake::Callers(build(py, state, || {
+                    options.build_with_clock(CallersClock(Arc::clone(&clock)))
+                })?)
             }
             Some(clock) if !clock.is_instance_of::<PyString>() => {
                 return Err(convert::wrong_type(clock, "clock", "a str or a callable"));
@@ -299,7 +305,7 @@ impl PySnowflake {
     fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         match &self.ids {
             AnySnowflake::Builtin(_) => {}
-            AnySnowflake::Callers(ids) => visit.call(&ids.clock().0)?,
+            AnySnowflake::Callers(ids) => visit.call(&*ids.clock().0)?,
         }
         Ok(())
     }

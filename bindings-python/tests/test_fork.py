@@ -202,7 +202,7 @@ _log.start = start
 
 
 def test_a_fork_waits_for_a_thread_that_attaches(tmp_path: Path) -> None:
-    """Until Python 3.12, the child would wait forever for a lock that the thread holds meanwhile."""
+    """Before Python 3.12, the child would wait forever for a lock of the other thread."""
     program = """
 def attached():
     begun.set()
@@ -231,11 +231,14 @@ def before():
 polyflake = None
 os.register_at_fork(before=before)  # before polyflake's own, so that it runs amid the fork
 """
-    program += LOGGED + """
+    program += (
+        LOGGED
+        + """
 polyflake._polyflake._load("polyflake._log")
 child = fork(lambda: None)
 print(begun.wait(20), os.waitpid(child, 0)[1])
 """
+    )
     assert printed(program, tmp_path, within_s=25) == "True 0\n"
 
 
@@ -475,3 +478,81 @@ def test_a_signal_handler_that_forks_inside_a_call_that_waits(tmp_path: Path) ->
     assert all(isinstance(it, list) for it in answers), answers
     issued = [*others, *mine[:-1], *answers[0], *answers[1]]
     assert len(set(issued)) == len(issued)
+
+
+def test_a_signal_handler_that_forks_inside_a_call_that_waits_for_a_store(tmp_path: Path) -> None:
+    """The call fails in the child, because the parent returns its number."""
+    program = '''
+import subprocess
+from polyflake import Counter, PolyflakeError
+
+counter = Counter("n", store="sqlite://{folder}/n.db", step=1, max_wait_ms=60_000)
+child = None
+
+def on_signal(*_):
+    global child
+    other.communicate()
+    time.sleep(0.2)  # the number has usually arrived by then
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+
+def interrupt():
+    while counter.stats.waits == waits:
+        time.sleep(0.001)
+    os.kill(os.getpid(), signal.SIGUSR1)
+
+signal.signal(signal.SIGUSR1, on_signal)
+earlier = counter.next_id()
+# The store answers nobody until the handler runs. (The locks do not keep out the process itself.)
+lock = """
+import sqlite3, sys
+connection = sqlite3.connect("{folder}/n.db", timeout=60)
+connection.execute("BEGIN IMMEDIATE")
+print(flush=True)
+sys.stdin.read()
+"""
+pipe = subprocess.PIPE
+other = subprocess.Popen([sys.executable, "-c", lock], stdin=pipe, stdout=pipe)
+other.stdout.readline()
+waits = counter.stats.waits
+threading.Thread(target=interrupt).start()
+try:
+    number = counter.next_id()
+except PolyflakeError as error:
+    print(error.name, counter.next_id() > earlier, flush=True)
+    os._exit(0)
+print(number > earlier, os.waitpid(child, 0)[1])
+'''
+    program = program.replace("{folder}", str(tmp_path))
+    assert printed(program, tmp_path) == "forked True\nTrue 0\n"
+
+
+def test_threads_that_a_hook_starts_in_a_child(tmp_path: Path) -> None:
+    """Their imports are counted, too. Otherwise, each later fork would wait for 30 s."""
+    program = """
+import polyflake
+
+def in_child():
+    threading.Thread(target=load).start()
+    assert begun.wait(20)
+
+def load():
+    polyflake.IdGenerator
+    loaded.set()
+
+loaded, go_on = threading.Event(), threading.Event()
+os.register_at_fork(after_in_child=in_child)
+lease()  # registers polyflake's own hooks, which run afterwards
+slow("polyflake._generator", go_on.wait)
+
+def child():
+    go_on.set()
+    assert loaded.wait(20)
+    grandchild = fork(lambda: None)
+    assert os.waitpid(grandchild, 0)[1] == 0
+
+print(os.waitpid(fork(child), 0)[1])
+"""
+    # A fork that waited for 30 s would end the child.
+    assert printed(program, tmp_path) == "0\n"

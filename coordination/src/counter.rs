@@ -686,8 +686,7 @@ impl CounterOptions {
             Ok(()) => Ok(counter),
             Err(error) => {
                 // Do not keep the state, since the next attempt may use different options.
-                counter.is_closed.store(true, Ordering::Release);
-                counter.shared.left(true);
+                drop(counter.close_later());
                 Err(error)
             }
         }

@@ -159,7 +159,10 @@ static KEEPER: PerProcess<Keeper> = PerProcess::new();
 
 impl Keeper {
     pub(crate) fn of_this_process() -> &'static Self {
-        KEEPER.get(|_| Self::default())
+        KEEPER.get(|_| {
+            crate::stores::prepare();
+            Self::default()
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -50,6 +50,12 @@ use crate::records;
 use crate::store::StoreError;
 use crate::url::{Address, Scheme};
 
+/// Called before a process starts its first thread that uses stores.
+pub(crate) fn prepare() {
+    #[cfg(all(unix, feature = "sqlite"))]
+    forks::register();
+}
+
 /// Opens the store at an address. Nothing is sent until the store is first used.
 ///
 /// # Errors

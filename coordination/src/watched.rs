@@ -6,7 +6,7 @@ use core::time::Duration;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use polyflake::{Error, ErrorCode, Wait};
+use polyflake::{Error, ErrorCode, ThisProcess, Wait};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -107,8 +107,9 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Watched<S> {
+    process: ThisProcess,
     state: Mutex<S>,
     /// The number of times the state has changed.
     changes: Mutex<u64>,
@@ -120,6 +121,7 @@ pub(crate) struct Watched<S> {
 impl<S: Send> Watched<S> {
     pub(crate) fn new(state: S) -> Self {
         Self {
+            process: ThisProcess::now(),
             state: Mutex::new(state),
             changes: Mutex::default(),
             changed: Condvar::new(),
@@ -148,6 +150,15 @@ impl<S: Send> Watched<S> {
     ) -> Result<T, W::Error> {
         let begun = wait.elapsed();
         loop {
+            // A signal handler may have forked while the call waited, and both processes continue with the call. The
+            // numbers belong to the parent, and locks may be held forever in the child.
+            if !self.process.is_alive() {
+                return Err(Error::from_outside(
+                    ErrorCode::Forked,
+                    "the parent process began this call, and only the parent waits for the store: call again in the child",
+                )
+                .into());
+            }
             // Read the count before checking, so that no change in between is missed.
             let changes = *lock(&self.changes);
             if let Some(result) = look() {

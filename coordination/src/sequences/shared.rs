@@ -116,7 +116,7 @@ impl Shared {
             users: Users::new(Duration::from_millis(address.ttl_ms)),
             wake: Notify::new(),
             until_ms: AtomicU64::new(0),
-            state: Watched::default(),
+            state: Watched::new(State::default()),
             counts: Counts::default(),
         })
     }
@@ -163,6 +163,9 @@ impl Shared {
     /// Takes back a failed call's numbers, unless another call has received a later number for the same key.
     #[cold]
     pub(super) fn take_back(&self, hashes: &[u64], numbers: &[u64]) {
+        if !self.process.is_alive() {
+            return; // The locks may be held forever.
+        }
         // Take back a key's last number first.
         for (&hash, &number) in hashes.iter().zip(numbers).filter(|(_, number)| **number > 0).rev() {
             let (shard, section) = self.place_of(hash);

@@ -1,46 +1,157 @@
 //! SQLite keeps a record of its locks in the process's memory. A child inherits that record, but not the
 //! locks, so no fork may happen while a connection is open.
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::cell::Cell;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::process;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// True while a thread has a connection or is forking.
-static BUSY: AtomicBool = AtomicBool::new(false);
+/// How long a fork waits for another thread's transaction. A transaction takes a few ms, and at most 10 more
+/// if it waits for another process, but a disk may stand still.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// The process in which a thread has a connection or is forking, or 0.
+static HOLDER: AtomicU32 = AtomicU32::new(0);
+/// Whether this process was forked while another thread had a connection.
+static IS_TORN: AtomicBool = AtomicBool::new(false);
 static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// How many handlers have begun for this thread's fork. Two threads may both have registered the handlers.
+    static FORKING: Cell<u32> = const { Cell::new(0) };
+    /// Whether they hold `HOLDER`.
+    static HOLDS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Makes forks wait for connections. A fork that has already begun does not, so this is called before a
+/// thread that opens connections is started.
+pub(super) fn register() {
+    if !IS_REGISTERED.load(Ordering::Acquire) {
+        // SAFETY: the handlers only wait on atomics and store to them, and are never unloaded, like the core's
+        // handlers.
+        #[allow(unsafe_code)]
+        let refused = unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
+        // This fails only if memory runs short. The next call tries again.
+        IS_REGISTERED.store(refused == 0, Ordering::Release);
+    }
+}
+
+/// Why no connection may be opened.
+pub(super) enum Refused {
+    /// Another thread has a connection or is forking.
+    ForNow,
+    /// The parent had a connection when it forked.
+    InThisProcess,
+}
 
 /// While this value exists, any `fork` in this process waits.
 #[derive(Debug)]
 pub(super) struct NoForks(());
 
 impl NoForks {
-    pub(super) fn begin() -> Self {
-        if !IS_REGISTERED.swap(true, Ordering::AcqRel) {
-            // SAFETY: the handlers only wait on an atomic and store to it, and are never unloaded, like the
-            // core's handlers.
-            #[allow(unsafe_code)]
-            let refused = unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
-            // This fails only if memory runs short. The next call tries again.
-            IS_REGISTERED.store(refused == 0, Ordering::Release);
+    pub(super) fn begin() -> Result<Self, Refused> {
+        register();
+        let held = hold().then_some(Self(()));
+        if IS_TORN.load(Ordering::Acquire) {
+            return Err(Refused::InThisProcess);
         }
-        before();
-        Self(())
+        held.ok_or(Refused::ForNow)
     }
 }
 
 impl Drop for NoForks {
     fn drop(&mut self) {
-        after();
+        HOLDER.store(0, Ordering::Release);
     }
 }
 
-/// Waits before a fork. A transaction takes a few ms, and at most 10 more if it waits for another process.
+fn hold() -> bool {
+    let this = process::id();
+    match HOLDER.compare_exchange(0, this, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => true,
+        Err(holder) if holder == this => false,
+        // No handler has run in this child: the fork did not wait for the connection.
+        Err(parent) => {
+            IS_TORN.store(true, Ordering::Release);
+            HOLDER.compare_exchange(parent, this, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        }
+    }
+}
+
 extern "C" fn before() {
-    while BUSY.swap(true, Ordering::AcqRel) {
+    FORKING.set(FORKING.get() + 1);
+    if FORKING.get() > 1 {
+        return;
+    }
+    let since = Instant::now();
+    loop {
+        HOLDS.set(hold());
+        if HOLDS.get() || since.elapsed() >= LONGEST {
+            return;
+        }
         thread::sleep(Duration::from_millis(1));
     }
 }
 
 extern "C" fn after() {
-    BUSY.store(false, Ordering::Release);
+    FORKING.set(FORKING.get().saturating_sub(1));
+    if FORKING.get() == 0 && HOLDS.replace(false) {
+        HOLDER.store(0, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begin() -> NoForks {
+        loop {
+            if let Ok(begun) = NoForks::begin() {
+                return begun;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Forks, and returns the child's exit status.
+    fn status_of(child: impl FnOnce() -> bool) -> i32 {
+        // SAFETY: the child uses no lock of another thread, and does not return. The timer ends it if it hangs.
+        #[allow(unsafe_code)]
+        unsafe {
+            let pid = libc::fork();
+            if pid == 0 {
+                libc::alarm(60);
+                libc::_exit(i32::from(!child()));
+            }
+            let mut status = 0;
+            assert_eq!(libc::waitpid(pid, &raw mut status, 0), pid);
+            status
+        }
+    }
+
+    #[test]
+    fn a_child_of_a_fork_that_did_not_wait_opens_nothing_and_can_fork() {
+        let held = begin();
+        // As if the fork had begun before the handlers were registered.
+        FORKING.set(1);
+        let status = status_of(|| {
+            FORKING.set(0);
+            let refused = matches!(NoForks::begin(), Err(Refused::InThisProcess));
+            let grandchild = || matches!(NoForks::begin(), Err(Refused::InThisProcess));
+            refused && status_of(grandchild) == 0
+        });
+        FORKING.set(0);
+        drop(held);
+        assert_eq!(status, 0);
+    }
+
+    #[test]
+    fn handlers_that_were_registered_twice() {
+        drop(begin());
+        IS_REGISTERED.store(false, Ordering::Release);
+        let opens = || NoForks::begin().is_ok();
+        assert_eq!(status_of(|| opens() && status_of(opens) == 0), 0);
+        drop(begin());
+    }
 }

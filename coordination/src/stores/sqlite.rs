@@ -15,7 +15,7 @@ use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use tokio::time::sleep;
 
-use super::forks::NoForks;
+use super::forks::{NoForks, Refused};
 use super::sql::counters::{self, Columns, Dialect, Value};
 use super::sql::{ATTEMPT, other_format};
 use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Rows, Schema, StoreError};
@@ -66,6 +66,7 @@ pub(super) enum Fault {
     /// SQLite's log is not where other processes look for it.
     Elsewhere(&'static str),
     File(io::Error),
+    Forks(Refused),
     Store(StoreError),
 }
 
@@ -110,11 +111,11 @@ impl SqliteStore {
     ) -> Result<T, StoreError> {
         let deadline = Instant::now() + self.attempt / 4 * 3;
         loop {
-            let result = {
-                // Each transaction opens a new connection. This is cheap, and a child that is forked later
-                // inherits no connection.
-                let _no_forks = NoForks::begin();
-                self.try_transact(behavior, &run).await
+            // Each transaction opens a new connection. This is cheap, and a child that is forked later inherits no
+            // connection.
+            let result = match NoForks::begin() {
+                Ok(_no_forks) => self.try_transact(behavior, &run).await,
+                Err(refused) => Err(Fault::Forks(refused)),
             };
             match result {
                 Err(fault) if is_busy(&fault) && Instant::now() < deadline => {
@@ -274,7 +275,7 @@ fn is_busy(fault: &Fault) -> bool {
         Fault::Sqlite(error) => {
             matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
         }
-        fault => matches!(fault, Fault::Elsewhere(_)),
+        fault => matches!(fault, Fault::Elsewhere(_) | Fault::Forks(Refused::ForNow)),
     }
 }
 
@@ -287,6 +288,14 @@ fn explain(path: &Path, fault: Fault) -> StoreError {
     match fault {
         Fault::Store(error) => error,
         Fault::Elsewhere(why) => StoreError::Refused(format!("{path}: {why}")),
+        Fault::Forks(Refused::ForNow) => {
+            let text = format!("{path}: another thread of this process is using SQLite, or is forking");
+            StoreError::Unreachable(text)
+        }
+        Fault::Forks(Refused::InThisProcess) => StoreError::Refused(format!(
+            "{path}: this process was forked while another thread was using SQLite, which would no longer see other \
+             processes' locks: open the first lease or counter before forking, or run a new program in the child"
+        )),
         Fault::File(error) => {
             let text = format!("{path}: {error}");
             match error.kind() {

@@ -6,6 +6,7 @@ use polyflake_test_support::{backend, journals, proxy, servers, taken_numbers};
 
 mod custom_store;
 mod every_store;
+mod forks_amid_calls;
 mod network;
 mod process;
 mod refused;
