@@ -7,9 +7,12 @@ use std::process;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a fork waits for another thread's transaction. A transaction takes a few ms, and at most 10 more
-/// if it waits for another process, but a disk may stand still.
+use tokio::time::sleep;
+
+/// How long a fork waits for another thread's transaction, and a transaction for a fork. A transaction takes a
+/// few ms, and at most 10 more if it waits for another process, but a disk may stand still.
 const LONGEST: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// The process in which a thread has a connection or is forking, or 0.
 static HOLDER: AtomicU32 = AtomicU32::new(0);
@@ -39,7 +42,7 @@ pub(super) fn register() {
 
 /// Why no connection may be opened.
 pub(super) enum Refused {
-    /// Another thread has a connection or is forking.
+    /// Another thread has had a connection or been forking all the time.
     ForNow,
     /// The parent had a connection when it forked.
     InThisProcess,
@@ -50,13 +53,22 @@ pub(super) enum Refused {
 pub(super) struct NoForks(());
 
 impl NoForks {
-    pub(super) fn begin() -> Result<Self, Refused> {
+    pub(super) async fn begin() -> Result<Self, Refused> {
         register();
-        let held = hold().then_some(Self(()));
-        if IS_TORN.load(Ordering::Acquire) {
-            return Err(Refused::InThisProcess);
+        let since = Instant::now();
+        loop {
+            let held = hold().then_some(Self(()));
+            if IS_TORN.load(Ordering::Acquire) {
+                return Err(Refused::InThisProcess);
+            }
+            if let Some(held) = held {
+                return Ok(held);
+            }
+            if since.elapsed() >= LONGEST {
+                return Err(Refused::ForNow);
+            }
+            sleep(PAUSE).await;
         }
-        held.ok_or(Refused::ForNow)
     }
 }
 
@@ -90,7 +102,7 @@ extern "C" fn before() {
         if HOLDS.get() || since.elapsed() >= LONGEST {
             return;
         }
-        thread::sleep(Duration::from_millis(1));
+        thread::sleep(PAUSE);
     }
 }
 
@@ -105,13 +117,12 @@ extern "C" fn after() {
 mod tests {
     use super::*;
 
-    fn begin() -> NoForks {
-        loop {
-            if let Ok(begun) = NoForks::begin() {
-                return begun;
-            }
-            thread::sleep(Duration::from_millis(1));
-        }
+    fn begin() -> Result<NoForks, Refused> {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap()
+            .block_on(NoForks::begin())
     }
 
     /// Forks, and returns the child's exit status.
@@ -132,13 +143,13 @@ mod tests {
 
     #[test]
     fn a_child_of_a_fork_that_did_not_wait_opens_nothing_and_can_fork() {
-        let held = begin();
+        let held = begin().ok();
         // As if the fork had begun before the handlers were registered.
         FORKING.set(1);
         let status = status_of(|| {
             FORKING.set(0);
-            let refused = matches!(NoForks::begin(), Err(Refused::InThisProcess));
-            let grandchild = || matches!(NoForks::begin(), Err(Refused::InThisProcess));
+            let refused = matches!(begin(), Err(Refused::InThisProcess));
+            let grandchild = || matches!(begin(), Err(Refused::InThisProcess));
             refused && status_of(grandchild) == 0
         });
         FORKING.set(0);
@@ -148,10 +159,10 @@ mod tests {
 
     #[test]
     fn handlers_that_were_registered_twice() {
-        drop(begin());
+        assert!(begin().is_ok());
         IS_REGISTERED.store(false, Ordering::Release);
-        let opens = || NoForks::begin().is_ok();
+        let opens = || begin().is_ok();
         assert_eq!(status_of(|| opens() && status_of(opens) == 0), 0);
-        drop(begin());
+        assert!(begin().is_ok());
     }
 }

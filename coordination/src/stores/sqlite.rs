@@ -113,7 +113,7 @@ impl SqliteStore {
         loop {
             // Each transaction opens a new connection. This is cheap, and a child that is forked later inherits no
             // connection.
-            let result = match NoForks::begin() {
+            let result = match NoForks::begin().await {
                 Ok(_no_forks) => self.try_transact(behavior, &run).await,
                 Err(refused) => Err(Fault::Forks(refused)),
             };
@@ -275,7 +275,7 @@ fn is_busy(fault: &Fault) -> bool {
         Fault::Sqlite(error) => {
             matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
         }
-        fault => matches!(fault, Fault::Elsewhere(_) | Fault::Forks(Refused::ForNow)),
+        fault => matches!(fault, Fault::Elsewhere(_)),
     }
 }
 
