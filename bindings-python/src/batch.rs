@@ -1,5 +1,6 @@
 //! Batches of IDs: new lists, and buffers passed by the caller.
 
+use polyflake::ThisProcess;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
 
@@ -22,7 +23,7 @@ pub(crate) fn list(
     mut fill_part: impl FnMut(&mut [u64], &mut ReleasesGil<'_>) -> Result<(), Raised>,
 ) -> PyResult<Vec<u64>> {
     let mut ids = vec![0; size(n)?];
-    fill_slice(py, &mut ids, &mut fill_part)?;
+    in_one_process(|| fill_slice(py, &mut ids, &mut fill_part))?;
     Ok(ids)
 }
 
@@ -35,23 +36,43 @@ pub(crate) fn fill(
     mut fill_part: impl FnMut(&mut [u64], &mut ReleasesGil<'_>) -> Result<(), Raised>,
 ) -> PyResult<()> {
     let buffer = check(buffer, all_bits)?;
+    in_one_process(|| fill_checked(py, &buffer, &mut fill_part))
+}
+
+/// Repeats a batch in the child if a signal handler forked while the batch waited. The parent returns the IDs that it had
+/// before.
+fn in_one_process(mut batch: impl FnMut() -> PyResult<()>) -> PyResult<()> {
+    loop {
+        let process = ThisProcess::now();
+        batch()?;
+        if process.is_alive() {
+            return Ok(());
+        }
+    }
+}
+
+fn fill_checked(
+    py: Python<'_>,
+    buffer: &PyUntypedBuffer,
+    fill_part: &mut impl FnMut(&mut [u64], &mut ReleasesGil<'_>) -> Result<(), Raised>,
+) -> PyResult<()> {
     let count = buffer.item_count();
     let first = buffer.buf_ptr().cast::<u64>();
     if count == 0 {
         // The pointer may be null. The core checks whether the generator was closed, or inherited in a fork.
-        fill_slice(py, &mut [], &mut fill_part)
+        fill_slice(py, &mut [], fill_part)
     } else if first.is_aligned() {
         // SAFETY: the exporter keeps `count` writable, contiguous 8-byte integers at `first` for as long as `buffer` is
         // held, and every bit pattern is a valid u64. The caller must make sure that nothing else writes to them during
         // the call, as with every call that fills a buffer without the GIL (`readinto`).
         let ids = unsafe { std::slice::from_raw_parts_mut(first, count) };
-        fill_slice(py, ids, &mut fill_part)
+        fill_slice(py, ids, fill_part)
     } else {
         // The view is not aligned to 8 bytes.
         let mut ids = [0; 512];
         (0..count).step_by(ids.len()).try_for_each(|start| {
             let part = &mut ids[..(count - start).min(512)];
-            fill_slice(py, part, &mut fill_part)?;
+            fill_slice(py, part, fill_part)?;
             // SAFETY: as above. Bytes need no alignment, and `start + part.len() <= count`.
             unsafe {
                 let target = first.cast::<u8>().add(start * size_of::<u64>());

@@ -1,5 +1,6 @@
 //! Waits without holding the GIL, while handling signals.
 
+use std::mem;
 use std::time::Duration;
 
 use polyflake::{Error, ThreadWait, Wait};
@@ -16,11 +17,14 @@ pub(crate) struct ReleasesGil<'py> {
     py: Python<'py>,
     thread: ThreadWait,
     signals_at: Duration,
+    /// Whether a signal may have arrived while the thread was blocked. Its handler runs before the call looks for a result,
+    /// since it may fork, and the result is the parent's.
+    was_blocked: bool,
 }
 
 impl<'py> ReleasesGil<'py> {
     pub(crate) const fn new(py: Python<'py>) -> Self {
-        Self { py, thread: ThreadWait::new(), signals_at: Duration::ZERO }
+        Self { py, thread: ThreadWait::new(), signals_at: Duration::ZERO, was_blocked: false }
     }
 }
 
@@ -53,7 +57,7 @@ impl Wait for ReleasesGil<'_> {
             self.py.detach(|| self.thread.pause(pause))?;
         }
         let elapsed = self.thread.elapsed();
-        if elapsed.saturating_sub(self.signals_at) >= SIGNALS_EVERY {
+        if mem::take(&mut self.was_blocked) || elapsed.saturating_sub(self.signals_at) >= SIGNALS_EVERY {
             self.signals_at = elapsed;
             self.py.check_signals().map_err(Raised)?;
         }
@@ -62,5 +66,6 @@ impl Wait for ReleasesGil<'_> {
 
     fn block_on(&mut self, work: &mut (dyn FnMut() + Send)) {
         self.py.detach(work);
+        self.was_blocked = true;
     }
 }

@@ -480,6 +480,74 @@ def test_a_signal_handler_that_forks_inside_a_call_that_waits(tmp_path: Path) ->
     assert len(set(issued)) == len(issued)
 
 
+def test_a_signal_handler_that_forks_inside_a_batch_that_waits(tmp_path: Path) -> None:
+    """The child does not return the IDs that the batch had before."""
+    program = """
+import json
+import polyflake
+
+# A one-second tick holds four IDs, so the batch has some of them when it waits.
+ids = polyflake.Snowflake(
+    layout="timestamp:32|node:10|sequence:2@1577836800000/1s",
+    node=506,
+    state="{folder}/state",
+    max_wait_ms=60_000,
+)
+child = None
+
+def on_signal(*_):
+    global child
+    child = os.fork()
+    if child == 0:
+        signal.alarm(40)
+
+def interrupt():
+    while ids.stats.waits == 0:
+        time.sleep(0.001)
+    os.kill(os.getpid(), signal.SIGUSR1)
+
+signal.signal(signal.SIGUSR1, on_signal)
+read, write = os.pipe()
+threading.Thread(target=interrupt).start()
+batch = ids.next_ids(9)
+if child == 0:
+    os.write(write, json.dumps(batch).encode())
+    os._exit(0)
+print(os.waitpid(child, 0)[1], len({*batch, *json.loads(os.read(read, 9999))}))
+"""
+    program = program.replace("{folder}", str(tmp_path))
+    assert printed(program, tmp_path) == "0 18\n"
+
+
+def test_a_signal_handler_that_forks_while_a_call_is_awaited(tmp_path: Path) -> None:
+    program = """
+import asyncio
+from polyflake import ForkedError, _awaited
+
+child = None
+
+class Waiter:
+    def end(self):
+        pass
+
+def later(ticket):
+    global child
+    child = os.fork()
+    _awaited._waiting[ticket].set_result(7)
+    return Waiter()
+
+async def main():
+    try:
+        print(await _awaited.given(None, later), os.waitpid(child, 0)[1], flush=True)
+    except ForkedError:
+        print("forked", flush=True)
+        os._exit(0)
+
+asyncio.run(main())
+"""
+    assert sorted(printed(program, tmp_path).splitlines()) == ["7 0", "forked"]
+
+
 def test_a_signal_handler_that_forks_inside_a_call_that_waits_for_a_store(tmp_path: Path) -> None:
     """The call fails in the child, because the parent returns its number."""
     program = '''

@@ -1,13 +1,14 @@
 """Awaits counter and sequence calls that wait for a store, in asyncio."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from threading import Thread
 from typing import Any, Protocol, TypeAlias
 
-from ._errors import PolyflakeError
+from ._errors import ForkedError, PolyflakeError
 
 
 class _Waiter(Protocol):
@@ -29,17 +30,22 @@ async def given(
             return now(*arguments)
         except PolyflakeError:
             pass  # Either waiting helps, or `later` raises an exception that says why not.
+    process = os.getpid()
     future = asyncio.get_running_loop().create_future()
     ticket = next(_tickets)
     _waiting[ticket] = future
     try:
         waiter = later(ticket, *arguments)
         try:
-            return await future
+            result = await future
         finally:
             waiter.end()
     finally:
         del _waiting[ticket]
+    # A signal handler may have forked meanwhile, and the parent's event loop has the result, too.
+    if os.getpid() != process:
+        raise ForkedError("the parent process began this call: call again in the child")
+    return result
 
 
 def start(take: _Take) -> None:

@@ -18,6 +18,9 @@ const PAUSE: Duration = Duration::from_millis(1);
 static HOLDER: AtomicU32 = AtomicU32::new(0);
 /// Whether this process was forked while another thread had a connection.
 static IS_TORN: AtomicBool = AtomicBool::new(false);
+/// The process in which a fork waits, or 0. No connection is opened meanwhile, since the flag is free only for moments
+/// between the transactions of a busy process.
+static WAITS: AtomicU32 = AtomicU32::new(0);
 static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -34,7 +37,7 @@ pub(super) fn register() {
         // SAFETY: the handlers only wait on atomics and store to them, and are never unloaded, like the core's
         // handlers.
         #[allow(unsafe_code)]
-        let refused = unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
+        let refused = unsafe { libc::pthread_atfork(Some(before), Some(after), Some(in_child)) };
         // This fails only if memory runs short. The next call tries again.
         IS_REGISTERED.store(refused == 0, Ordering::Release);
     }
@@ -57,7 +60,9 @@ impl NoForks {
         register();
         let since = Instant::now();
         loop {
-            let held = hold().then_some(Self(()));
+            // Whatever the result, a value that is dropped lets others open connections, so create none that is not used.
+            let held =
+                if WAITS.load(Ordering::Acquire) == process::id() { None } else { hold().then(|| Self(())) };
             if IS_TORN.load(Ordering::Acquire) {
                 return Err(Refused::InThisProcess);
             }
@@ -74,7 +79,7 @@ impl NoForks {
 
 impl Drop for NoForks {
     fn drop(&mut self) {
-        HOLDER.store(0, Ordering::Release);
+        release();
     }
 }
 
@@ -91,6 +96,11 @@ fn hold() -> bool {
     }
 }
 
+/// Does nothing in a child that inherited the flag.
+fn release() {
+    let _ = HOLDER.compare_exchange(process::id(), 0, Ordering::AcqRel, Ordering::Relaxed);
+}
+
 extern "C" fn before() {
     FORKING.set(FORKING.get() + 1);
     if FORKING.get() > 1 {
@@ -100,8 +110,10 @@ extern "C" fn before() {
     loop {
         HOLDS.set(hold());
         if HOLDS.get() || since.elapsed() >= LONGEST {
+            WAITS.store(0, Ordering::Release);
             return;
         }
+        WAITS.store(process::id(), Ordering::Release);
         thread::sleep(PAUSE);
     }
 }
@@ -109,8 +121,16 @@ extern "C" fn before() {
 extern "C" fn after() {
     FORKING.set(FORKING.get().saturating_sub(1));
     if FORKING.get() == 0 && HOLDS.replace(false) {
-        HOLDER.store(0, Ordering::Release);
+        release();
     }
+}
+
+extern "C" fn in_child() {
+    if HOLDS.get() {
+        // The parent's flag was held for this fork. If it came amid another one, it is still needed.
+        HOLDER.store(process::id(), Ordering::Release);
+    }
+    after();
 }
 
 #[cfg(test)]
@@ -155,6 +175,43 @@ mod tests {
         FORKING.set(0);
         drop(held);
         assert_eq!(status, 0);
+    }
+
+    #[test]
+    fn one_holder_at_a_time() {
+        let held = begin().ok();
+        assert!(held.is_some());
+        let other = || thread::spawn(|| begin().is_ok());
+        let others = [other(), other()];
+        thread::sleep(Duration::from_millis(50));
+        assert_eq!(HOLDER.load(Ordering::Acquire), process::id());
+        assert!(others.iter().all(|it| !it.is_finished()));
+        drop(held);
+        for other in others {
+            assert!(other.join().unwrap());
+        }
+    }
+
+    #[test]
+    fn a_fork_amid_a_fork() {
+        register();
+        FORKING.set(1);
+        HOLDS.set(hold_soon());
+        // The child goes on with the outer fork.
+        let status = status_of(|| {
+            let holder = HOLDER.load(Ordering::Acquire) == process::id();
+            after();
+            holder && HOLDER.load(Ordering::Acquire) == 0 && begin().is_ok()
+        });
+        after();
+        assert_eq!(status, 0);
+    }
+
+    fn hold_soon() -> bool {
+        while !hold() {
+            thread::sleep(PAUSE);
+        }
+        true
     }
 
     #[test]
