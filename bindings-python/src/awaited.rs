@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use polyflake::{Error, ErrorCode};
+use polyflake::{Error, ErrorCode, ThisProcess};
 use polyflake_coordination::PerProcess;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
@@ -77,7 +77,7 @@ pub(crate) fn begin<T: Send + 'static>(
 ) -> PyResult<Waiter> {
     prepare(py)?;
     let calls = CALLS.get(|_| Calls::default());
-    let is_gone = Arc::new(AtomicBool::new(false));
+    let (is_gone, process) = (Arc::new(AtomicBool::new(false)), ThisProcess::now());
     let gone = Arc::clone(&is_gone);
     let done = move |outcome: Option<Result<T, Error>>| {
         let given: Given = Box::new(move |py| match outcome {
@@ -96,18 +96,23 @@ pub(crate) fn begin<T: Send + 'static>(
         return Err(exception(&error));
     }
     calls.start(py)?;
-    Ok(Waiter(is_gone))
+    Ok(Waiter { is_gone, process })
 }
 
 /// Tracks whether anyone is still waiting for a call.
 #[pyclass(frozen, module = "polyflake._polyflake", name = "_Waiter")]
-pub(crate) struct Waiter(Arc<AtomicBool>);
+pub(crate) struct Waiter {
+    is_gone: Arc<AtomicBool>,
+    process: ThisProcess,
+}
 
 #[pymethods]
 impl Waiter {
-    /// Tells the call that nobody is waiting for it any more.
-    fn end(&self) {
-        self.0.store(true, Ordering::Relaxed);
+    /// Tells the call that nobody is waiting for it any more. Returns false in a child of the process that began the
+    /// call.
+    fn end(&self) -> bool {
+        self.is_gone.store(true, Ordering::Relaxed);
+        self.process.is_alive()
     }
 }
 

@@ -39,8 +39,8 @@ pub(crate) fn fill(
     in_one_process(|| fill_checked(py, &buffer, &mut fill_part))
 }
 
-/// Repeats a batch in the child if a signal handler forked while the batch waited. The parent returns the IDs that it had
-/// before.
+/// Starts a batch over in the child if a signal handler forked while the batch waited. The parent returns the IDs taken
+/// before the fork.
 fn in_one_process(mut batch: impl FnMut() -> PyResult<()>) -> PyResult<()> {
     loop {
         let process = ThisProcess::now();

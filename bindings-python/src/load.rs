@@ -2,8 +2,8 @@
 //!
 //! A fork copies the lock of a module that another thread is importing, and the child would wait for that lock forever.
 //! The same goes for the interpreter's own lock, which a thread that Python did not create takes while it attaches,
-//! before it waits for the GIL. So a fork waits until no other thread does either, and both wait for forks by other
-//! threads. Every wait ends after a while, because the other thread may itself be waiting for a lock that this one holds.
+//! before it waits for the GIL. So a fork waits until no other thread is importing or attaching, and threads that
+//! import or attach wait for other threads' forks. Every wait ends after a while, because the other thread may itself be waiting for a lock that this one holds.
 //! If a fork then copies the lock of a module, the child raises an `ImportError` instead of waiting.
 //!
 //! Python itself does not protect the program's own imports from forks.
@@ -23,11 +23,11 @@ const FORK_WAITS: Duration = Duration::from_secs(30);
 /// How long an import waits for forks by other threads.
 const IMPORT_WAITS: Duration = Duration::from_secs(2);
 
-/// One import or one attached thread, which a fork waits for. Each of the three kinds is counted in other bits.
+/// One import, or one thread that attaches. Forks wait for both. `ALL` counts each of the three kinds in its own bits.
 const BUSY: u64 = 1;
 /// One fork that waits. Threads do not attach meanwhile, so that they cannot hold it up again and again.
 const WAITING: u64 = 1 << 32;
-/// One fork that does not wait any more.
+/// One fork that has finished waiting.
 const FORK: u64 = 1 << 48;
 const ALL_BUSY: u64 = WAITING - 1;
 const ALL_WAITING: u64 = (FORK - 1) & !ALL_BUSY;
@@ -114,8 +114,8 @@ fn after_fork() {
     }
 }
 
-/// The other threads do not exist in a child. This runs there before any Python, since the program's own hooks may
-/// start threads.
+/// Stops counting threads that do not exist in a child. The handler runs before any Python code there, because the
+/// program's own hooks may start threads.
 #[cfg(unix)]
 fn forget_other_threads_in_children() {
     static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
@@ -130,7 +130,7 @@ fn forget_other_threads_in_children() {
     if !IS_REGISTERED.load(Ordering::Acquire) {
         // SAFETY: the handler only stores to atomics, running it twice changes nothing, and Python never unloads it.
         let refused = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-        // This fails only if memory runs short. The next call tries again.
+        // This fails only if memory runs out. The next call tries again.
         IS_REGISTERED.store(refused == 0, Ordering::Release);
     }
 }

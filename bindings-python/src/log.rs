@@ -106,7 +106,7 @@ impl Log {
     /// Creates the function that `polyflake._log` calls to fetch the next event.
     fn take_function<'py>(&'static self, py: Python<'py>) -> PyResult<Bound<'py, PyCFunction>> {
         PyCFunction::new_closure(py, None, None, |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
-            // A handler may have forked in the thread that logs.
+            // A logging handler may have forked in the logging thread.
             let is_mine = LOG.present().is_some_and(|it| ptr::eq(it, self));
             if !is_mine {
                 return None;

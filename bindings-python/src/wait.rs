@@ -1,6 +1,5 @@
 //! Waits without holding the GIL, while handling signals.
 
-use std::mem;
 use std::time::Duration;
 
 use polyflake::{Error, ThreadWait, Wait};
@@ -8,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::errors;
 
-/// How often a waiting call handles signals, such as Ctrl-C.
+/// The longest pause before a waiting call handles signals, such as Ctrl-C.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
 /// A wait in a thread that holds the GIL. The GIL is released only while the thread waits: see
@@ -16,15 +15,11 @@ const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 pub(crate) struct ReleasesGil<'py> {
     py: Python<'py>,
     thread: ThreadWait,
-    signals_at: Duration,
-    /// Whether a signal may have arrived while the thread was blocked. Its handler runs before the call looks for a result,
-    /// since it may fork, and the result is the parent's.
-    was_blocked: bool,
 }
 
 impl<'py> ReleasesGil<'py> {
     pub(crate) const fn new(py: Python<'py>) -> Self {
-        Self { py, thread: ThreadWait::new(), signals_at: Duration::ZERO, was_blocked: false }
+        Self { py, thread: ThreadWait::new() }
     }
 }
 
@@ -56,16 +51,11 @@ impl Wait for ReleasesGil<'_> {
         if !pause.is_zero() {
             self.py.detach(|| self.thread.pause(pause))?;
         }
-        let elapsed = self.thread.elapsed();
-        if mem::take(&mut self.was_blocked) || elapsed.saturating_sub(self.signals_at) >= SIGNALS_EVERY {
-            self.signals_at = elapsed;
-            self.py.check_signals().map_err(Raised)?;
-        }
-        Ok(())
+        // A handler may fork. It runs before the call looks for a result, which belongs to the parent.
+        self.py.check_signals().map_err(Raised)
     }
 
     fn block_on(&mut self, work: &mut (dyn FnMut() + Send)) {
         self.py.detach(work);
-        self.was_blocked = true;
     }
 }

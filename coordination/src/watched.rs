@@ -150,12 +150,12 @@ impl<S: Send> Watched<S> {
     ) -> Result<T, W::Error> {
         let begun = wait.elapsed();
         loop {
-            // A signal handler may have forked while the call waited, and both processes continue with the call. The
-            // numbers belong to the parent, and locks may be held forever in the child.
+            // A signal handler may have forked while the call waited, and both processes then continue the call. The
+            // numbers belong to the parent, and in the child, locks may be held forever.
             if !self.process.is_alive() {
                 return Err(Error::from_outside(
                     ErrorCode::Forked,
-                    "the parent process began this call, and only the parent waits for the store: call again in the child",
+                    "this call began in the parent process, and only the parent waits for the store: call again in the child",
                 )
                 .into());
             }

@@ -1,7 +1,6 @@
 """Awaits counter and sequence calls that wait for a store, in asyncio."""
 
 import asyncio
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
@@ -12,7 +11,7 @@ from ._errors import ForkedError, PolyflakeError
 
 
 class _Waiter(Protocol):
-    def end(self) -> None: ...
+    def end(self) -> bool: ...
 
 
 #: Returns the next ticket and its call's result or exception, or None if the thread must exit.
@@ -30,7 +29,6 @@ async def given(
             return now(*arguments)
         except PolyflakeError:
             pass  # Either waiting helps, or `later` raises an exception that says why not.
-    process = os.getpid()
     future = asyncio.get_running_loop().create_future()
     ticket = next(_tickets)
     _waiting[ticket] = future
@@ -39,12 +37,12 @@ async def given(
         try:
             result = await future
         finally:
-            waiter.end()
+            is_ours = waiter.end()
     finally:
         del _waiting[ticket]
-    # A signal handler may have forked meanwhile, and the parent's event loop has the result, too.
-    if os.getpid() != process:
-        raise ForkedError("the parent process began this call: call again in the child")
+    # If a signal handler forked meanwhile, the parent's event loop returns this result.
+    if not is_ours:
+        raise ForkedError("this call began in the parent process: call again in the child")
     return result
 
 

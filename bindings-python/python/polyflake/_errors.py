@@ -79,7 +79,7 @@ class SequenceExhaustedError(PolyflakeError, RuntimeError):
 
 
 class ForkedError(PolyflakeError, RuntimeError):
-    """A parent process created the Snowflake or Sequences, or began the call."""
+    """A parent process created the Snowflake or Sequences, or started the call."""
 
     code = 9
     name = "forked"

@@ -9,24 +9,26 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-/// How long a fork waits for another thread's transaction, and a transaction for a fork. A transaction takes a
-/// few ms, and at most 10 more if it waits for another process, but a disk may stand still.
+/// The longest that a fork waits for another thread's transaction, or a transaction for a fork. A transaction takes
+/// a few ms, and at most 10 more if it waits for another process, but a disk may stall.
 const LONGEST: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The process in which a thread has a connection or is forking, or 0.
+/// This process's ID while one of its threads has a connection or is forking, otherwise 0. A child may inherit its
+/// parent's ID.
 static HOLDER: AtomicU32 = AtomicU32::new(0);
 /// Whether this process was forked while another thread had a connection.
 static IS_TORN: AtomicBool = AtomicBool::new(false);
-/// The process in which a fork waits, or 0. No connection is opened meanwhile, since the flag is free only for moments
-/// between the transactions of a busy process.
+/// This process's ID while a fork waits in it, otherwise 0. No connection is opened meanwhile: in a busy process,
+/// `HOLDER` is free only briefly between transactions.
 static WAITS: AtomicU32 = AtomicU32::new(0);
 static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// How many handlers have begun for this thread's fork. Two threads may both have registered the handlers.
+    /// How many `before` handlers have run for this thread's fork: more than one if two threads registered the
+    /// handlers, or if another handler forks.
     static FORKING: Cell<u32> = const { Cell::new(0) };
-    /// Whether they hold `HOLDER`.
+    /// Whether this thread's fork holds `HOLDER`.
     static HOLDS: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -38,14 +40,14 @@ pub(super) fn register() {
         // handlers.
         #[allow(unsafe_code)]
         let refused = unsafe { libc::pthread_atfork(Some(before), Some(after), Some(in_child)) };
-        // This fails only if memory runs short. The next call tries again.
+        // This fails only if memory runs out. The next call tries again.
         IS_REGISTERED.store(refused == 0, Ordering::Release);
     }
 }
 
 /// Why no connection may be opened.
 pub(super) enum Refused {
-    /// Another thread has had a connection or been forking all the time.
+    /// Other threads had connections or were forking for the whole wait.
     ForNow,
     /// The parent had a connection when it forked.
     InThisProcess,
@@ -60,7 +62,7 @@ impl NoForks {
         register();
         let since = Instant::now();
         loop {
-            // Whatever the result, a value that is dropped lets others open connections, so create none that is not used.
+            // Do not create a `NoForks` that is not used: dropping it would release another thread's hold.
             let held =
                 if WAITS.load(Ordering::Acquire) == process::id() { None } else { hold().then(|| Self(())) };
             if IS_TORN.load(Ordering::Acquire) {
@@ -96,7 +98,7 @@ fn hold() -> bool {
     }
 }
 
-/// Does nothing in a child that inherited the flag.
+/// Does nothing in a child that inherited its parent's `HOLDER`.
 fn release() {
     let _ = HOLDER.compare_exchange(process::id(), 0, Ordering::AcqRel, Ordering::Relaxed);
 }
@@ -126,8 +128,9 @@ extern "C" fn after() {
 }
 
 extern "C" fn in_child() {
+    WAITS.store(0, Ordering::Release);
     if HOLDS.get() {
-        // The parent's flag was held for this fork. If it came amid another one, it is still needed.
+        // The parent held `HOLDER` for this fork. If this fork is nested in another one, the outer fork still needs it.
         HOLDER.store(process::id(), Ordering::Release);
     }
     after();
@@ -135,14 +138,17 @@ extern "C" fn in_child() {
 
 #[cfg(test)]
 mod tests {
+    use tokio::runtime::{Builder, Runtime};
+    use tokio::time::timeout;
+
     use super::*;
 
+    fn runtime() -> Runtime {
+        Builder::new_current_thread().enable_time().build().unwrap()
+    }
+
     fn begin() -> Result<NoForks, Refused> {
-        tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .unwrap()
-            .block_on(NoForks::begin())
+        runtime().block_on(NoForks::begin())
     }
 
     /// Forks, and returns the child's exit status.
@@ -181,15 +187,11 @@ mod tests {
     fn one_holder_at_a_time() {
         let held = begin().ok();
         assert!(held.is_some());
-        let other = || thread::spawn(|| begin().is_ok());
-        let others = [other(), other()];
-        thread::sleep(Duration::from_millis(50));
+        let soon = async { timeout(Duration::from_millis(20), NoForks::begin()).await };
+        assert!(runtime().block_on(soon).is_err());
         assert_eq!(HOLDER.load(Ordering::Acquire), process::id());
-        assert!(others.iter().all(|it| !it.is_finished()));
         drop(held);
-        for other in others {
-            assert!(other.join().unwrap());
-        }
+        assert!(begin().is_ok());
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Forks while a call waits, as a signal handler can in Python, where it runs between two steps of the wait. Both
-//! processes continue with the call, which is the parent's.
+//! processes then continue the call, which belongs to the parent.
 
 use std::cell::Cell;
 use std::thread;
@@ -15,7 +15,7 @@ use crate::process::join;
 /// Forks in its first pause.
 struct Forks<'a> {
     thread: ThreadWait,
-    /// Waits until the call could return, if the process was not forked.
+    /// Waits until the call could return if there were no fork.
     answer: &'a dyn Fn(),
     child: Option<libc::pid_t>,
 }
@@ -34,7 +34,7 @@ impl Wait for Forks<'_> {
             #[allow(unsafe_code)]
             let child = unsafe { libc::fork() };
             if child == 0 {
-                // SAFETY: the call sets a timer, which ends a child that waits for a lock.
+                // SAFETY: `alarm` only sets a timer, which ends a child that hangs on a lock.
                 #[allow(unsafe_code)]
                 unsafe {
                     libc::alarm(30);
@@ -46,7 +46,7 @@ impl Wait for Forks<'_> {
     }
 }
 
-/// Repeats a call until it waits, and forks then. In the child, the call must fail.
+/// Repeats a call until it has to wait, and then forks. In the child, the call must fail.
 fn fails_in_the_child<T>(answer: &dyn Fn(), mut call: impl FnMut(&mut Forks<'_>) -> Result<T, Error>) {
     let mut wait = Forks { thread: ThreadWait::new(), answer, child: None };
     let child = loop {
