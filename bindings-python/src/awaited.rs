@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use polyflake::{Error, ErrorCode, ThisProcess};
-use polyflake_coordination::PerProcess;
+use polyflake_coordination::{PerProcess, forked_during_call};
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
@@ -67,8 +67,8 @@ pub(crate) fn coroutine<'py>(
 
 /// Starts a call whose result goes to the waiter with this ticket.
 ///
-/// Neither `call` nor `into_py` may hold a Python object. A thread without the GIL may drop them, PyO3 would then take a
-/// lock, and the child of a fork at that moment would wait for that lock forever.
+/// Neither `call` nor `into_py` may hold a Python object. If a thread without the GIL dropped the object, PyO3 would take
+/// a lock, and a child forked at that moment would wait for the lock forever.
 pub(crate) fn begin<T: Send + 'static>(
     py: Python<'_>,
     ticket: u64,
@@ -108,11 +108,11 @@ pub(crate) struct Waiter {
 
 #[pymethods]
 impl Waiter {
-    /// Tells the call that nobody is waiting for it any more. Returns false in a child of the process that began the
-    /// call.
-    fn end(&self) -> bool {
+    /// Tells the call that nobody is waiting for it any more. Fails in a child if a signal handler forked during the call:
+    /// the parent's event loop returns the result.
+    fn end(&self) -> PyResult<()> {
         self.is_gone.store(true, Ordering::Relaxed);
-        self.process.is_alive()
+        if self.process.is_alive() { Ok(()) } else { Err(exception(&forked_during_call())) }
     }
 }
 

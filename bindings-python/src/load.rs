@@ -3,8 +3,9 @@
 //! A fork copies the lock of a module that another thread is importing, and the child would wait for that lock forever.
 //! The same goes for the interpreter's own lock, which a thread that Python did not create takes while it attaches,
 //! before it waits for the GIL. So a fork waits until no other thread is importing or attaching, and threads that
-//! import or attach wait for other threads' forks. Every wait ends after a while, because the other thread may itself be waiting for a lock that this one holds.
-//! If a fork then copies the lock of a module, the child raises an `ImportError` instead of waiting.
+//! import or attach wait for other threads' forks. Every wait ends after a while, because the other thread may itself
+//! be waiting for a lock that this one holds. If a fork then copies the lock of a module, the child raises an
+//! `ImportError` instead of waiting.
 //!
 //! Python itself does not protect the program's own imports from forks.
 
@@ -23,9 +24,10 @@ const FORK_WAITS: Duration = Duration::from_secs(30);
 /// How long an import waits for forks by other threads.
 const IMPORT_WAITS: Duration = Duration::from_secs(2);
 
-/// One import, or one thread that attaches. Forks wait for both. `ALL` counts each of the three kinds in its own bits.
+/// One import, or one thread that attaches. Forks wait for both. `ALL` counts these, waiting forks and other forks in
+/// separate bits.
 const BUSY: u64 = 1;
-/// One fork that waits. Threads do not attach meanwhile, so that they cannot hold it up again and again.
+/// One fork that waits. Meanwhile no thread attaches, so that a stream of events cannot delay the fork.
 const WAITING: u64 = 1 << 32;
 /// One fork that has finished waiting.
 const FORK: u64 = 1 << 48;
@@ -33,14 +35,14 @@ const ALL_BUSY: u64 = WAITING - 1;
 const ALL_WAITING: u64 = (FORK - 1) & !ALL_BUSY;
 const ALL_FORKS: u64 = !(FORK - 1);
 
-/// Everything in progress in this process. There is no lock, since a child would inherit a lock that is held by a thread
-/// without the GIL.
+/// Counts the imports, attaching threads and forks in this process. A mutex would not do: a thread without the GIL
+/// could hold it during a fork, and the child would inherit it locked.
 static ALL: AtomicU64 = AtomicU64::new(0);
 /// Whether this process was forked amid another thread's import.
 static IS_TORN: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// This thread's part of `ALL`. A signal handler may begin one import or fork amid another.
+    /// This thread's part of `ALL`. A signal handler may start an import or a fork during another one.
     static MINE: Cell<u64> = const { Cell::new(0) };
 }
 

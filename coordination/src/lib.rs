@@ -16,3 +16,13 @@
 mod engine;
 
 pub use engine::*;
+
+/// The error in a child whose parent forked during a call, as a Python signal handler may.
+#[doc(hidden)]
+#[must_use]
+pub fn forked_during_call() -> polyflake::Error {
+    polyflake::Error::from_outside(
+        polyflake::ErrorCode::Forked,
+        "this call began in the parent process, and only the parent waits for the store: call again in the child",
+    )
+}

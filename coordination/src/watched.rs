@@ -153,11 +153,7 @@ impl<S: Send> Watched<S> {
             // A signal handler may have forked while the call waited, and both processes then continue the call. The
             // numbers belong to the parent, and in the child, locks may be held forever.
             if !self.process.is_alive() {
-                return Err(Error::from_outside(
-                    ErrorCode::Forked,
-                    "this call began in the parent process, and only the parent waits for the store: call again in the child",
-                )
-                .into());
+                return Err(crate::forked_during_call().into());
             }
             // Read the count before checking, so that no change in between is missed.
             let changes = *lock(&self.changes);

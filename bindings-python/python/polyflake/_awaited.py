@@ -7,11 +7,11 @@ from itertools import count
 from threading import Thread
 from typing import Any, Protocol, TypeAlias
 
-from ._errors import ForkedError, PolyflakeError
+from ._errors import PolyflakeError
 
 
 class _Waiter(Protocol):
-    def end(self) -> bool: ...
+    def end(self) -> None: ...
 
 
 #: Returns the next ticket and its call's result or exception, or None if the thread must exit.
@@ -35,15 +35,11 @@ async def given(
     try:
         waiter = later(ticket, *arguments)
         try:
-            result = await future
+            return await future
         finally:
-            is_ours = waiter.end()
+            waiter.end()
     finally:
         del _waiting[ticket]
-    # If a signal handler forked meanwhile, the parent's event loop returns this result.
-    if not is_ours:
-        raise ForkedError("this call began in the parent process: call again in the child")
-    return result
 
 
 def start(take: _Take) -> None:

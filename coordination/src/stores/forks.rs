@@ -62,14 +62,9 @@ impl NoForks {
         register();
         let since = Instant::now();
         loop {
-            // Do not create a `NoForks` that is not used: dropping it would release another thread's hold.
-            let held =
-                if WAITS.load(Ordering::Acquire) == process::id() { None } else { hold().then(|| Self(())) };
-            if IS_TORN.load(Ordering::Acquire) {
-                return Err(Refused::InThisProcess);
-            }
-            if let Some(held) = held {
-                return Ok(held);
+            if WAITS.load(Ordering::Acquire) != process::id() && hold() {
+                let held = Self(());
+                return if IS_TORN.load(Ordering::Acquire) { Err(Refused::InThisProcess) } else { Ok(held) };
             }
             if since.elapsed() >= LONGEST {
                 return Err(Refused::ForNow);
