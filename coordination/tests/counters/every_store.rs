@@ -197,10 +197,14 @@ pub(crate) fn a_store_that_stops_and_one_that_dies<B: Backend>() {
     let settings = settings("orders", &[&address], &["step=2000", "max_wait_ms=3000"]);
     let mut taker = start(&journals, &settings);
     for is_killed in [false, true] {
-        // Take numbers up to the first number of a segment that is not followed by another.
-        let last = taker.take(1)[0];
-        taker.take(usize::try_from(2_000 - last % 2_000).unwrap());
-        assert_eq!(taker.take(1)[0] % 2_000, 1);
+        // Take numbers until a segment has just begun and the next has not been requested.
+        loop {
+            match taker.in_hand() {
+                1_801..2_000 => break,
+                left @ 2_000.. => taker.take(left - 1_999),
+                left => taker.take(left + 1),
+            };
+        }
         let mark = taker.mark();
         if !is_killed {
             store.pause();

@@ -72,7 +72,7 @@ pub(crate) fn stream(counter: &Counter, journal: &Journal, way: u64, pause: Dura
 /// Opens a counter, and obeys the commands on its standard input, answering each unless noted otherwise:
 /// - `threads N`: takes numbers in N threads from now on. No answer.
 /// - `take N`: takes N numbers.
-/// - `raise N`, `peek`, `remove`, `close`.
+/// - `raise N`, `peek`, `in_hand`, `remove`, `close`.
 /// - `exit`: exits without closing, as at the end of that input. No answer.
 #[test]
 #[ignore = "the other tests start it"]
@@ -102,6 +102,7 @@ fn a_taker() {
             }
             "raise" => counter.raise(number),
             "peek" => counter.peek().map(|number| journal.write(&format!("last {number}"))),
+            "in_hand" => counter.stats().map(|stats| journal.write(&format!("in_hand {}", stats.in_hand))),
             "remove" => counter.remove().map(|was_there| assert!(was_there)),
             "close" => {
                 counter.close();
@@ -203,10 +204,19 @@ impl Taker {
 
     /// Returns the highest number that the store has handed out.
     pub(crate) fn peek(&mut self) -> u64 {
-        let (result, mark) = self.ask("peek");
+        self.number("peek", "last ")
+    }
+
+    /// Returns how many fetched numbers the process has not taken yet.
+    pub(crate) fn in_hand(&mut self) -> usize {
+        usize::try_from(self.number("in_hand", "in_hand ")).unwrap()
+    }
+
+    fn number(&mut self, command: &str, before: &str) -> u64 {
+        let (result, mark) = self.ask(command);
         assert_eq!(result, Ok(()));
-        let (last, _) = self.wait_for(mark, "last ");
-        last.parse().unwrap()
+        let (number, _) = self.wait_for(mark, before);
+        number.parse().unwrap()
     }
 
     /// Returns the errors from the process's calls.
