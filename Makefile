@@ -89,7 +89,7 @@ store-servers: tools-ready # the servers that leases come from, and the program 
 test-stores: store-servers # the stores, against the real servers
 	@tools/need pgbouncer pgbouncer
 	cargo test --locked -p polyflake-coordination --doc
-	cargo test --locked -p polyflake-coordination --lib --examples --test custom_store
+	cargo test --locked -p polyflake-coordination -p regex --lib --examples --test custom_store
 	cargo test --locked -p polyflake-coordination --test stores -- --test-threads=6
 
 test-leases: store-servers # processes that lease nodes or take numbers from real servers, and mostly wait
