@@ -3,10 +3,8 @@
 //! engines. The workspace's `Cargo.toml` puts it in the place of `regex`. Programs that depend on
 //! `polyflake-coordination` get the real one.
 
-/// Searches in bytes.
+/// Searches in bytes, and takes each byte for a character.
 pub mod bytes {
-    use core::str;
-
     pub use regex_lite::Error;
 
     /// A pattern.
@@ -25,42 +23,48 @@ pub mod bytes {
 
         /// Returns whether the text matches the pattern.
         pub fn is_match(&self, text: &[u8]) -> bool {
-            self.0.is_match(valid(text))
+            self.0.is_match(&characters(text))
         }
 
         /// Returns the first match and its groups.
         pub fn captures<'t>(&self, text: &'t [u8]) -> Option<Captures<'t>> {
-            self.0.captures(valid(text)).map(Captures)
+            let characters = characters(text);
+            let captures = self.0.captures(&characters)?;
+            let groups = captures.iter().map(|group| {
+                let group = group?;
+                let start = characters[..group.start()].chars().count();
+                text[start..].get(..group.as_str().chars().count())
+            });
+            Some(Captures(groups.collect()))
         }
     }
 
     /// A match and its groups.
     #[derive(Debug)]
-    pub struct Captures<'t>(regex_lite::Captures<'t>);
+    pub struct Captures<'t>(Vec<Option<&'t [u8]>>);
 
     impl<'t> Captures<'t> {
         /// Returns a group by its number, or the whole match for 0.
         #[must_use]
         pub fn get(&self, group: usize) -> Option<Match<'t>> {
-            self.0.get(group).map(Match)
+            self.0.get(group).copied().flatten().map(Match)
         }
     }
 
     /// A group's text.
     #[derive(Debug)]
-    pub struct Match<'t>(regex_lite::Match<'t>);
+    pub struct Match<'t>(&'t [u8]);
 
     impl<'t> Match<'t> {
         /// Returns the text.
         #[must_use]
         pub fn as_bytes(&self) -> &'t [u8] {
-            self.0.as_str().as_bytes()
+            self.0
         }
     }
 
-    /// Returns the text before the first byte that is not UTF-8.
-    fn valid(text: &[u8]) -> &str {
-        text.utf8_chunks().next().map_or("", |chunk| chunk.valid())
+    fn characters(text: &[u8]) -> String {
+        text.iter().map(|&byte| char::from(byte)).collect()
     }
 }
 
@@ -69,10 +73,9 @@ mod tests {
     use super::bytes::Regex;
 
     /// Returns the groups of the first match.
-    fn groups(pattern: &str, text: &[u8]) -> Option<Vec<String>> {
+    fn groups<'t>(pattern: &str, text: &'t [u8]) -> Option<Vec<&'t [u8]>> {
         let captures = Regex::new(pattern).unwrap().captures(text)?;
-        let groups = (1..).map_while(|group| captures.get(group));
-        Some(groups.map(|group| String::from_utf8(group.as_bytes().to_vec()).unwrap()).collect())
+        Some((1..).map_while(|group| Some(captures.get(group)?.as_bytes())).collect())
     }
 
     // The patterns are those of mysql_common.
@@ -81,10 +84,13 @@ mod tests {
     fn versions() {
         let mysql = r"^(\d{1,2})\.(\d{1,2})\.(\d{1,3})(.*)";
         let mariadb = r"^(?:5.5.5-)?(\d{1,2})\.(\d{1,2})\.(\d{1,3})-MariaDB";
-        assert_eq!(groups(mysql, b"8.0.33").unwrap(), ["8", "0", "33", ""]);
-        assert_eq!(groups(mysql, b"8.4.0-log\xffx").unwrap(), ["8", "4", "0", "-log"]);
-        assert_eq!(groups(mariadb, b"5.5.5-10.11.6-MariaDB-0+deb12u1").unwrap(), ["10", "11", "6"]);
-        assert_eq!(groups(mariadb, b"11.4.2-MariaDB").unwrap(), ["11", "4", "2"]);
+        assert_eq!(groups(mysql, b"8.0.33").unwrap(), [&b"8"[..], b"0", b"33", b""]);
+        assert_eq!(
+            groups(mysql, b"8.4.0-\xff\xc3\xa9\nx").unwrap(),
+            [&b"8"[..], b"4", b"0", b"-\xff\xc3\xa9"]
+        );
+        assert_eq!(groups(mariadb, b"5.5.5-10.11.6-MariaDB-0+deb12u1").unwrap(), [&b"10"[..], b"11", b"6"]);
+        assert_eq!(groups(mariadb, b"11.4.2-MariaDB").unwrap(), [&b"11"[..], b"4", b"2"]);
         assert_eq!(groups(mariadb, b"8.0.33"), None);
         for not_a_version in [&b""[..], b"x8.0.33", b"8.0", b"\xff8.0.33", "٨.0.33".as_bytes()] {
             assert_eq!(groups(mysql, not_a_version), None);
@@ -94,8 +100,8 @@ mod tests {
     #[test]
     fn public_keys() {
         let pattern = "-----BEGIN PUBLIC KEY-----([^-]*)-----END PUBLIC KEY-----";
-        let key = b"x\n-----BEGIN PUBLIC KEY-----\nMIIB\nIjAN\n-----END PUBLIC KEY-----\n";
-        assert_eq!(groups(pattern, key).unwrap(), ["\nMIIB\nIjAN\n"]);
+        let key = b"\xff\n-----BEGIN PUBLIC KEY-----\nMIIB\nIjAN\n-----END PUBLIC KEY-----\n";
+        assert_eq!(groups(pattern, key).unwrap(), [b"\nMIIB\nIjAN\n"]);
         assert_eq!(groups(pattern, &key[..40]), None);
     }
 
@@ -103,6 +109,8 @@ mod tests {
     fn matches() {
         let date = Regex::new(r"^\d{4}-\d{2}-\d{2}$").unwrap();
         assert!(date.is_match(b"2026-11-28"));
-        assert!(!date.is_match(b"2026-11-28 10:00:00"));
+        for not_a_date in [&b"2026-11-28 10:00:00"[..], b"2026-11-28\xff", b"2026-11-2\xb2"] {
+            assert!(!date.is_match(not_a_date));
+        }
     }
 }
