@@ -113,8 +113,8 @@ impl Drop for Open {
             // A pooler remembers a statement only while the connection that sent it exists.
             let connection = core::mem::replace(&mut self.connection, Box::pin(core::future::ready(Ok(()))));
             runtime.spawn(async move {
-                let _ = timeout(cancel::LONGEST, cancel::cancel(&token, &config, tls)).await;
-                drop((connection, request));
+                cancel::until_ended(connection, || cancel::cancel(&token, &config, tls.clone())).await;
+                drop(request);
             });
         }
     }

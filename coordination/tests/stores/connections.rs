@@ -323,12 +323,16 @@ async fn cancelled_attempts(server: &Postgres, store: &mut Box<dyn Store>, locke
         let ended = timeout(Duration::from_millis(300), rows(store).reserve(&orders(), &only(1))).await;
         assert!(!matches!(ended, Ok(Ok(_))), "{ended:?}");
         store.disconnect();
-        // Wait in this runtime, since shutting it down would also cancel the request to stop the statement.
-        let deadline = Instant::now() + LONG;
-        while server.sql("test", BUSY) != "0" {
-            assert!(Instant::now() < deadline, "{locked}: a statement waits");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        eventually(locked, || server.sql("test", BUSY) == "0").await;
+    }
+}
+
+/// Waits in this runtime, since shutting it down would also cancel the request to stop the statement.
+async fn eventually(what: &str, is_done: impl Fn() -> bool) {
+    let deadline = Instant::now() + LONG;
+    while !is_done() {
+        assert!(Instant::now() < deadline, "{what}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
@@ -365,6 +369,31 @@ fn what_waits_for_a_standby_leaves_nothing_behind() {
     wait_until("the setting", || server.sql("test", "SHOW synchronous_standby_names").is_empty());
     // The cancelled statements may have taken some numbers.
     assert!(block(take(&mut store, &orders(), &only(1))).first <= 13);
+}
+
+/// A server ignores a request to stop a statement that it has not received yet, so the store repeats the request.
+#[test]
+fn a_request_to_stop_that_comes_too_early() {
+    let server = postgres();
+    let relay = Relay::new(server.server.port());
+    let url = server.url().replace(&server.server.port().to_string(), &relay.port().to_string());
+    let mut store = open(&url);
+    let connections =
+        || server.sql("test", "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'polyflake'");
+    block(async {
+        take(&mut store, &orders(), &only(1)).await;
+        // From now on, a commit waits for a standby until somebody stops it.
+        server.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+        server.sql("postgres", "SELECT pg_reload_conf()");
+        relay.hold_requests(Some("UPDATE"));
+        let ended = timeout(Duration::from_millis(300), rows(&mut store).reserve(&orders(), &only(1))).await;
+        assert!(!matches!(ended, Ok(Ok(_))), "{ended:?}");
+        let before = relay.begun().len();
+        store.disconnect();
+        eventually("the first request", || relay.begun().len() > before && relay.open() == 1).await;
+        relay.hold_requests(None);
+        eventually("the end of the statement", || connections() == "0").await;
+    });
 }
 
 /// A pooler drops a request to stop a statement if its client has disconnected, and this role has no limit either.

@@ -1,4 +1,5 @@
-//! A relay to a server. It can hold back or lose answers, and records the first bytes that clients send.
+//! A relay to a server. It can hold back requests, hold back or lose answers, and records the first bytes that clients
+//! send.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -12,6 +13,8 @@ const END: usize = 20;
 struct State {
     /// A request that contains these bytes is passed on, but its answer is lost along with the connection.
     mark: Option<Vec<u8>>,
+    /// Requests that contain these bytes are held back.
+    held: Option<Vec<u8>>,
     is_held: bool,
     /// Answers with more bytes than this arrive truncated, and nothing arrives after them.
     longest: Option<usize>,
@@ -68,6 +71,12 @@ impl Relay {
         self.state.1.notify_all();
     }
 
+    /// Holds back requests that contain `mark`, or lets them through.
+    pub(crate) fn hold_requests(&self, mark: Option<&str>) {
+        self.state.0.lock().unwrap().held = mark.map(Into::into);
+        self.state.1.notify_all();
+    }
+
     /// From now on, longer answers arrive truncated, as when large packets are lost.
     pub(crate) fn stall(&self, longest: Option<usize>) {
         self.state.0.lock().unwrap().longest = longest;
@@ -94,10 +103,11 @@ impl Relay {
                     state.begun.push(sent.into());
                 }
                 is_first = false;
-                if state.mark.as_ref().is_some_and(|mark| sent.windows(mark.len()).any(|it| it == mark)) {
+                if contains(sent, state.mark.as_ref()) {
                     state.mark = None;
                     *lost.lock().unwrap() = true;
                 }
+                drop(self.state.1.wait_while(state, |state| contains(sent, state.held.as_ref())).unwrap());
             }
             if far.write_all(sent).is_err() {
                 break;
@@ -127,4 +137,8 @@ impl Relay {
         let _ = near.shutdown(Shutdown::Both);
         let _ = far.shutdown(Shutdown::Both);
     }
+}
+
+fn contains(sent: &[u8], mark: Option<&Vec<u8>>) -> bool {
+    mark.is_some_and(|mark| sent.windows(mark.len()).any(|it| it == mark))
 }

@@ -14,19 +14,42 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 #[cfg(unix)]
 use tokio::net::UnixStream;
+use tokio::time::timeout;
 use tokio_postgres::config::Host;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_postgres::{CancelToken, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// How long a request may take. A busy server can take several seconds to accept it, and `PgBouncer` 1.18
+/// How long each request may take. A busy server can take several seconds to accept it, and `PgBouncer` 1.18
 /// exits if the client gives up earlier.
-pub(super) const LONGEST: Duration = Duration::from_secs(10);
+const LONGEST: Duration = Duration::from_secs(10);
 
-/// How many requests a store may have under way. Each keeps a connection open, so without a limit they would
-/// pile up behind a pooler whose server hangs. Once the limit is reached, the store closes its connection
-/// without sending another request.
+/// How long to wait after the first request for the statement to end. Each further wait is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// How many requests to send for a statement.
+const MOST_REQUESTS: u32 = 5;
+
+/// How many statements a store may be stopping at once. Each keeps its connection open, so without a limit they
+/// would pile up behind a pooler whose server hangs. Once the limit is reached, the store closes its connection
+/// without sending a request.
 pub(super) const AT_ONCE: usize = 2;
+
+/// Sends requests until the statement has ended, because the server ignores a request that arrives before the
+/// statement. `connection` is the statement's, and its client has been dropped, so it completes once the server has
+/// answered.
+pub(super) async fn until_ended<S: Future<Output = io::Result<()>>>(
+    mut connection: impl Future + Unpin,
+    send: impl Fn() -> S,
+) {
+    let mut pause = FIRST_PAUSE;
+    for _ in 0..MOST_REQUESTS {
+        let sent = timeout(LONGEST, send()).await;
+        if sent.is_err() || timeout(pause, &mut connection).await.is_ok() {
+            return;
+        }
+        pause *= 2;
+    }
+}
 
 /// Sends the request, and returns once the server, or a pooler in front of it, has received it. `config` is
 /// for a single host.
