@@ -39,11 +39,11 @@ pub(super) const AT_ONCE: usize = 2;
 /// answered.
 pub(super) async fn until_ended<S: Future<Output = io::Result<()>>>(
     mut connection: impl Future + Unpin,
-    send: impl Fn() -> S,
+    request: impl Fn() -> S,
 ) {
     let mut pause = FIRST_PAUSE;
     for _ in 0..MOST_REQUESTS {
-        let sent = timeout(LONGEST, send()).await;
+        let sent = timeout(LONGEST, request()).await;
         if sent.is_err() || timeout(pause, &mut connection).await.is_ok() {
             return;
         }
