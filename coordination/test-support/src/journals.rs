@@ -240,6 +240,15 @@ impl Holder {
         })
     }
 
+    /// Waits until the process's last report about its store is that the store is unreachable. On a busy machine, the
+    /// process may have found so earlier, and reports it only once.
+    pub fn wait_for_outage(&mut self) {
+        self.wait_until(Self::start(), "`event store_unreachable` at the end", |lines| {
+            let last = lines.iter().rev().find_map(|line| line.strip_prefix("event store_"))?;
+            last.starts_with("unreachable").then_some(())
+        });
+    }
+
     /// Waits for at least `count` IDs, and returns them.
     pub fn wait_for_ids(&mut self, from: Mark, count: usize) -> Vec<u64> {
         self.wait_until(from, &format!("{count} IDs"), |lines| {

@@ -213,7 +213,7 @@ pub(crate) fn a_store_that_stops_and_one_that_dies<B: Backend>() {
         }
         // Requests to the store for more numbers fail, but callers do not notice.
         taker.take(500);
-        taker.wait_for(mark, "event store_unreachable");
+        taker.wait_for_outage();
         taker.take(500);
         // The outage outlasts the numbers in hand.
         let error = taker.take_until_refused(10_000);

@@ -221,7 +221,7 @@ pub(crate) fn a_store_that_stops_and_one_that_dies<B: Backend>() {
         let stopped = long.mark();
         long.wait_for_ids(stopped, 20);
         for (holder, &mark) in holders.iter_mut().zip(&marks) {
-            holder.wait_for(mark, "event store_unreachable");
+            holder.wait_for_outage();
             let (error, _) = holder.wait_for(mark, "error ");
             assert!(error.starts_with("lease_lost "), "{error}");
             assert!(error.contains("the next attempt is in"), "{error}");
@@ -246,7 +246,7 @@ pub(crate) fn a_store_that_stops_and_one_that_dies<B: Backend>() {
     holder.tell("stream");
     let mark = holder.mark();
     store.pause();
-    holder.wait_for(mark, "event store_unreachable");
+    holder.wait_for_outage();
     store.resume();
     let (_, answers) = holder.wait_for(mark, "event store_reachable");
     holder.wait_for_ids(answers, 100);

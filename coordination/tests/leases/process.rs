@@ -215,7 +215,7 @@ pub(crate) fn a_program_that_ends_without_close<B: Backend>() {
     holders[1].tell("exit");
     assert!(holders[1].wait().success());
     // So does a program that closes its Snowflake after noticing that the store does not answer.
-    holders[2].wait_for(mark, "event store_unreachable");
+    holders[2].wait_for_outage();
     holders[2].tell("close");
     holders[2].wait_for(mark, "closed");
     holders[2].tell("exit");
