@@ -1,9 +1,9 @@
-//! The part of the crate `regex` with which `mysql_common` reads a server's version and public key, on top of
-//! `regex-lite`. It makes each of Polyflake's packages 1.2 MB smaller: `regex` has tables for all of Unicode and several
-//! engines. The workspace's `Cargo.toml` puts it in the place of `regex`. Programs that depend on
-//! `polyflake-coordination` get the real one.
+//! A replacement for the crate `regex`, built on `regex-lite`. It has only the functions that `mysql_common` uses to
+//! read a server's version and public key. `regex` itself has tables for all of Unicode and several engines, which made
+//! each of Polyflake's packages 1.2 MB larger. The replacement applies only in this workspace: Rust programs that depend
+//! on `polyflake-coordination` use `regex`.
 
-/// Searches in bytes, and takes each byte for a character.
+/// Searches bytes, treating each byte as a character.
 pub mod bytes {
     pub use regex_lite::Error;
 
@@ -78,7 +78,7 @@ mod tests {
         Some((1..).map_while(|group| Some(captures.get(group)?.as_bytes())).collect())
     }
 
-    // The patterns are those of mysql_common.
+    // These patterns are copied from mysql_common.
 
     #[test]
     fn versions() {

@@ -240,8 +240,8 @@ impl Holder {
         })
     }
 
-    /// Waits until the process's last report about its store is that the store is unreachable. On a busy machine, the
-    /// process may have found so earlier, and reports it only once.
+    /// Waits until the process's last report about its store is that the store is unreachable. On a busy machine, an
+    /// attempt may already have failed before the outage, and the process reports that only once.
     pub fn wait_for_outage(&mut self) {
         self.wait_until(Self::start(), "`event store_unreachable` at the end", |lines| {
             let last = lines.iter().rev().find_map(|line| line.strip_prefix("event store_"))?;

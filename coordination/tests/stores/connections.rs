@@ -7,12 +7,13 @@ use std::collections::HashSet;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use futures_util::future::join_all;
+use futures_util::future::{Either, join_all, select};
 use polyflake::{ErrorCode, Snowflake};
 use polyflake_coordination::records::Store;
 use polyflake_coordination::{
@@ -371,7 +372,7 @@ fn what_waits_for_a_standby_leaves_nothing_behind() {
     assert!(block(take(&mut store, &orders(), &only(1))).first <= 13);
 }
 
-/// A server ignores a request to stop a statement that it has not received yet, so the store repeats the request.
+/// The server ignores a request to stop a statement that it has not received yet, so the store repeats the request.
 #[test]
 fn a_request_to_stop_that_comes_too_early() {
     let server = postgres();
@@ -385,9 +386,16 @@ fn a_request_to_stop_that_comes_too_early() {
         // From now on, a commit waits for a standby until somebody stops it.
         server.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
         server.sql("postgres", "SELECT pg_reload_conf()");
+        eventually("the setting", || server.sql("test", "SHOW synchronous_standby_names") == "nobody").await;
         relay.hold_requests(Some("UPDATE"));
-        let ended = timeout(Duration::from_millis(300), rows(&mut store).reserve(&orders(), &only(1))).await;
-        assert!(!matches!(ended, Ok(Ok(_))), "{ended:?}");
+        {
+            let held = eventually("the statement", || relay.is_holding());
+            let (rows, orders, only) = (rows(&mut store), orders(), only(1));
+            let attempt = rows.reserve(&orders, &only);
+            if let Either::Left((ended, _)) = select(pin!(attempt), pin!(held)).await {
+                panic!("{ended:?}");
+            }
+        }
         let before = relay.begun().len();
         store.disconnect();
         eventually("the first request", || relay.begun().len() > before && relay.open() == 1).await;

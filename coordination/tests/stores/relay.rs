@@ -15,6 +15,7 @@ struct State {
     mark: Option<Vec<u8>>,
     /// Requests that contain these bytes are held back.
     held: Option<Vec<u8>>,
+    is_holding: bool,
     is_held: bool,
     /// Answers with more bytes than this arrive truncated, and nothing arrives after them.
     longest: Option<usize>,
@@ -77,6 +78,11 @@ impl Relay {
         self.state.1.notify_all();
     }
 
+    /// Returns true if a request has been held back.
+    pub(crate) fn is_holding(&self) -> bool {
+        self.state.0.lock().unwrap().is_holding
+    }
+
     /// From now on, longer answers arrive truncated, as when large packets are lost.
     pub(crate) fn stall(&self, longest: Option<usize>) {
         self.state.0.lock().unwrap().longest = longest;
@@ -107,7 +113,9 @@ impl Relay {
                     state.mark = None;
                     *lost.lock().unwrap() = true;
                 }
-                drop(self.state.1.wait_while(state, |state| contains(sent, state.held.as_ref())).unwrap());
+                let is_held = |state: &mut State| contains(sent, state.held.as_ref());
+                state.is_holding |= is_held(&mut state);
+                drop(self.state.1.wait_while(state, is_held).unwrap());
             }
             if far.write_all(sent).is_err() {
                 break;

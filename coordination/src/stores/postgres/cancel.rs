@@ -34,8 +34,8 @@ const MOST_REQUESTS: u32 = 5;
 /// without sending a request.
 pub(super) const AT_ONCE: usize = 2;
 
-/// Sends requests until the statement has ended, because the server ignores a request that arrives before the
-/// statement. `connection` is the statement's, and its client has been dropped, so it completes once the server has
+/// Sends up to [`MOST_REQUESTS`] requests, until the statement has ended. The server ignores a request that arrives
+/// before the statement. The client of `connection` has been dropped, so `connection` completes once the server has
 /// answered.
 pub(super) async fn until_ended<S: Future<Output = io::Result<()>>>(
     mut connection: impl Future + Unpin,
