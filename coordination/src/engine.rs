@@ -9,6 +9,11 @@ pub(crate) mod admin;
 pub(crate) mod calls;
 pub(crate) mod counter;
 pub(crate) mod event;
+#[cfg(unix)]
+pub(crate) mod forks;
+#[cfg(not(unix))]
+#[path = "no_forks.rs"]
+pub(crate) mod forks;
 pub(crate) mod keeper;
 pub(crate) mod lease;
 pub(crate) mod local;

@@ -11,6 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, TryLockError};
 use polyflake::Shown;
 use tracing::subscriber::NoSubscriber;
 
+use crate::forks::aside;
 use crate::process::PerProcess;
 use crate::watched::lock;
 
@@ -226,6 +227,11 @@ impl Drop for Call {
 /// Sends an event. Escapes its strings first, since a message may contain text that another process wrote to
 /// the store, and that text must not affect a terminal or a log.
 pub(crate) fn tell(event: &Event) {
+    // A thread that forks may hold a lock for which the listener waits.
+    aside(|| tell_now(event));
+}
+
+fn tell_now(event: &Event) {
     let shown = |text: &str| Shown(text).to_string();
     let event = &Event { store: shown(&event.store), message: shown(&event.message), ..*event };
     let Event { kind, node, store, message } = event;

@@ -18,6 +18,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::counter::shared as counter;
 use crate::event::{Event, Kind, tell};
+use crate::forks;
 use crate::lease::{Nodes, Terms, group};
 use crate::process::PerProcess;
 use crate::sequences::shared as sequences;
@@ -160,7 +161,7 @@ static KEEPER: PerProcess<Keeper> = PerProcess::new();
 impl Keeper {
     pub(crate) fn of_this_process() -> &'static Self {
         KEEPER.get(|_| {
-            crate::stores::prepare();
+            forks::register();
             Self::default()
         })
     }
@@ -363,13 +364,15 @@ const LOOK_UPS: usize = 64;
 /// once no tasks are left and the keeper has dropped the sender.
 fn run(keeper: &'static Keeper, mut receiver: UnboundedReceiver<New>) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = runtime.enable_all().max_blocking_threads(LOOK_UPS).build();
+    runtime.enable_all().max_blocking_threads(LOOK_UPS);
+    let runtime = runtime.on_thread_park(forks::park).on_thread_unpark(forks::unpark).build();
     let Ok(runtime) = runtime else {
         while let Some(new) = receiver.blocking_recv() {
             new.fail(keeper, "no runtime to ask stores can be started");
         }
         return;
     };
+    let _running = forks::Running::begin();
     let tasks = tokio::task::LocalSet::new();
     runtime.block_on(tasks.run_until(async {
         let mut stores = stores::Stores::default();

@@ -3,8 +3,6 @@
 pub(crate) mod custom;
 #[cfg(feature = "etcd")]
 mod etcd;
-#[cfg(all(unix, feature = "sqlite"))]
-mod forks;
 #[cfg(any(feature = "etcd", feature = "zookeeper"))]
 mod hosts;
 #[cfg(any(feature = "etcd", feature = "zookeeper"))]
@@ -49,12 +47,6 @@ pub use zookeeper::ZookeeperStore;
 use crate::records;
 use crate::store::StoreError;
 use crate::url::{Address, Scheme};
-
-/// Called before a process starts its first thread that uses stores.
-pub(crate) fn prepare() {
-    #[cfg(all(unix, feature = "sqlite"))]
-    forks::register();
-}
 
 /// Opens the store at an address. Nothing is sent until the store is first used.
 ///

@@ -15,9 +15,9 @@ use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use tokio::time::sleep;
 
-use super::forks::{NoForks, Refused};
 use super::sql::counters::{self, Columns, Dialect, Value};
 use super::sql::{ATTEMPT, other_format};
+use crate::forks::{NoForks, Refused};
 use crate::store::{CounterName, CounterRecord, Reserve, Reserved, Rows, Schema, StoreError};
 
 /// How long the keeper's own thread waits for another connection's lock. Other stores have to wait during

@@ -3,11 +3,17 @@
 use std::env;
 use std::panic::AssertUnwindSafe;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use polyflake::{ErrorCode, Snowflake};
+use polyflake_coordination::records::{
+    Answer, Facts, Group, Kind, MemoryStore, Named, Outcome, Store, Write,
+};
 use polyflake_coordination::stores::SqliteStore;
-use polyflake_coordination::{Counter, Sequences, open, stores};
+use polyflake_coordination::{Counter, CounterOptions, Sequences, StoreError, open, stores};
 
 use crate::process::{fork, join};
 use crate::servers::folder;
@@ -58,4 +64,67 @@ fn forked() {
     assert_eq!((orders.next_id().unwrap(), OPENED.load(Ordering::Relaxed)), (2, 2));
     orders.close();
     ids.close();
+}
+
+/// True while the store below does something that a child must not inherit half-done.
+static IS_BUSY: AtomicBool = AtomicBool::new(false);
+
+#[derive(Debug, Clone)]
+struct Busy(MemoryStore);
+
+impl Busy {
+    fn work() {
+        IS_BUSY.store(true, Ordering::SeqCst);
+        thread::sleep(Duration::from_millis(1));
+        IS_BUSY.store(false, Ordering::SeqCst);
+    }
+}
+
+#[async_trait(?Send)]
+impl Store for Busy {
+    async fn read(&mut self, group: &Group, names: Option<&[&str]>) -> Result<Answer<Named>, StoreError> {
+        Self::work();
+        self.0.read(group, names).await
+    }
+
+    async fn write(&mut self, write: &Write) -> Result<Answer<Outcome>, StoreError> {
+        Self::work();
+        self.0.write(write).await
+    }
+
+    async fn groups(&mut self, namespace: &str, kind: Kind) -> Result<Vec<String>, StoreError> {
+        self.0.groups(namespace, kind).await
+    }
+
+    fn facts(&self) -> Facts {
+        self.0.facts()
+    }
+
+    fn disconnect(&mut self) {}
+}
+
+#[test]
+fn no_fork_happens_while_the_store_works() {
+    let store = Busy(MemoryStore::default());
+    stores::register("busy", move |_| Ok(Box::new(store.clone()))).unwrap();
+    let counter = CounterOptions::new("orders").store("busy://here").step(1).open().unwrap();
+    let (is_over, mut children) = (AtomicBool::new(false), Vec::new());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                counter.next_id().unwrap();
+            }
+        });
+        for _ in 0..50 {
+            let since = Instant::now();
+            let child = fork(|| assert!(!IS_BUSY.load(Ordering::SeqCst)));
+            // A fork waits for at most a second.
+            if since.elapsed() < Duration::from_secs(1) {
+                children.push(child);
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    children.into_iter().for_each(join);
+    counter.close();
 }
