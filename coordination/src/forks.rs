@@ -3,10 +3,10 @@
 //! SQLite keeps a record of its locks in the process's memory. A child inherits that record, but not the
 //! locks, so no fork may happen while a connection is open.
 //!
-//! The stores' clients have locks and queues that all threads of a process share, such as mysql_async's pool of
-//! buffers. A child that inherits a lock while a thread of its parent holds it waits for it forever. Only the keeper's
-//! thread uses these clients, so a fork waits until that thread is parked, and the thread stays parked until the
-//! fork has ended.
+//! The stores' clients have locks and queues that all threads of a process share, such as the pool of buffers
+//! of `mysql_async`. If a thread of the parent holds such a lock during a fork, the child waits for it forever. Only the
+//! keeper's thread uses these clients, so a fork waits until that thread is parked, and the thread stays parked until
+//! the fork has ended.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

@@ -163,9 +163,9 @@ fn a_store_that_is_down_is_not_asked_all_the_time() {
                 });
             }
         });
-        // No two attempts are less than a twentieth of a second apart.
+        // No two attempts are less than a twentieth of a second apart. On a busy machine, there may be only one.
         let asked = asked.load(Ordering::Relaxed);
-        assert!((2..=60).contains(&asked), "{asked} times");
+        assert!((1..=60).contains(&asked), "{asked} times");
         counter.close();
     }
 }

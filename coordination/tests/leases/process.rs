@@ -96,11 +96,15 @@ pub(crate) fn what_is_dropped_is_kept_for_a_ttl(store: &impl Backend) {
 fn dropped() {
     let Some((journal, address)) = Journal::of_this_process() else { return };
     let before = threads();
-    let mut node = None;
+    let mut dropped = None;
     for _ in 0..5 {
         let ids = open(&options(&address)).unwrap();
-        assert_eq!(*node.get_or_insert(ids.node()), ids.node());
+        // On a busy machine, the node may have been given back first.
+        let is_kept =
+            |(node, since): (u64, Instant)| node == ids.node() || since.elapsed() > Duration::from_secs(1);
+        assert!(dropped.is_none_or(is_kept));
         journal.ids(&[ids.next_id().unwrap()]);
+        dropped = Some((ids.node(), Instant::now()));
     }
     assert_eq!(threads(), before + 1);
     // After that, the node is given back.
