@@ -13,6 +13,7 @@ use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
 use crate::counter::protocol::{self, Procedure, Purpose, Step, Text};
+use crate::forks;
 use crate::lease::{self, Head, Node, Reply, Request, Time as _, Why, bound, draw};
 use crate::local::{Clocks, random};
 use crate::records::{self, Group};
@@ -101,9 +102,8 @@ impl Admin {
         let address =
             Address::parse(address).map_err(|why| invalid(&format!("the store's address: {why}")))?;
         let store = stores::open(&address).map_err(|error| invalid(error.text()))?;
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build();
-        let runtime = runtime.map_err(|error| {
+        forks::register();
+        let runtime = forks::runtime().max_blocking_threads(1).build().map_err(|error| {
             Error::from_outside(ErrorCode::Internal, &format!("cannot start a runtime: {error}"))
         })?;
         Ok(Self { address, store, runtime })
@@ -391,6 +391,7 @@ impl Admin {
         ask: &impl AsyncFn(&mut dyn records::Store) -> Result<T, Refusal>,
     ) -> Result<T, Error> {
         let longest = self.address.attempt();
+        let _running = forks::Running::begin();
         let store = &mut self.store;
         let mut attempts = 0;
         let answer = loop {

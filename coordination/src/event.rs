@@ -4,14 +4,13 @@
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::{fmt, mem};
-use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, TryLockError};
 
 use polyflake::Shown;
 use tracing::subscriber::NoSubscriber;
 
-use crate::forks::aside;
+use crate::forks::{aside, write_to_stderr};
 use crate::process::PerProcess;
 use crate::watched::lock;
 
@@ -257,6 +256,6 @@ fn tell_now(event: &Event) {
             || !tracing::dispatcher::get_default(tracing::Dispatch::is::<NoSubscriber>)
     };
     if kind.is_warning() && !is_heard() {
-        let _ = writeln!(std::io::stderr(), "polyflake: {message}");
+        write_to_stderr(&format!("polyflake: {message}\n"));
     }
 }

@@ -4,51 +4,108 @@
 //! locks, so no fork may happen while a connection is open.
 //!
 //! The stores' clients have locks and queues that all threads of a process share, such as the pool of buffers
-//! of `mysql_async`. If a thread of the parent holds such a lock during a fork, the child waits for it forever. Only the
-//! keeper's thread uses these clients, so a fork waits until that thread is parked, and the thread stays parked until
-//! the fork has ended.
+//! of `mysql_async`. If a thread of the parent holds such a lock during a fork, the child waits for it forever. So a
+//! fork waits until each thread that runs a client is parked, and these threads stay parked until the fork has ended.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::process;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{process, thread};
 
-/// The longest that a fork waits for another thread's transaction, or a transaction for a fork. A transaction takes
-/// a few ms, and at most 10 more if it waits for another process, but a disk may stall.
+use tokio::runtime::Builder;
+
+/// The longest that a fork waits for a transaction in SQLite, or a transaction for a fork. A transaction takes a few ms,
+/// and at most 10 more if it waits for another process, but a disk may stall.
 const LONGEST: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(1);
-/// The longest that a fork waits for a keeper's thread to park, or the thread for a fork. The thread parks after a
-/// few dozen µs, unless a store that the program provides blocks it.
+/// The longest that a fork waits for a thread to park or for another fork, or a thread for a fork. A thread parks
+/// after a few dozen µs, unless a store that the program provides keeps it busy.
 const LONGEST_RUN: Duration = Duration::from_secs(1);
 const RUN_PAUSE: Duration = Duration::from_micros(100);
 
-/// This process's ID while one of its threads has a connection or is forking, otherwise 0. A child may inherit its
-/// parent's ID.
-static HOLDER: AtomicU32 = AtomicU32::new(0);
-/// Whether this process was forked while another thread had a connection.
+/// Set while a connection to SQLite is open.
+static CONNECTION: Flag = Flag(AtomicU32::new(0));
+/// Whether this process was forked while a connection was open.
+#[cfg(feature = "sqlite")]
 static IS_TORN: AtomicBool = AtomicBool::new(false);
-/// This process's ID while a fork waits in it, otherwise 0. No connection is opened meanwhile: in a busy process,
-/// `HOLDER` is free only briefly between transactions.
-static WAITS: AtomicU32 = AtomicU32::new(0);
-/// This process's ID in the upper half, and in the lower half the number of its keeper's threads that are not parked.
-/// (The thread of a keeper that has been closed may still be running when the next one starts.)
-static RUNNING: AtomicU64 = AtomicU64::new(0);
-/// This process's ID while a fork keeps the keeper's threads parked, otherwise 0.
-static STOPS: AtomicU32 = AtomicU32::new(0);
+/// Set while a fork waits or is under way. Until it has ended, no connection is opened and no thread unparks.
+static FORK: Flag = Flag(AtomicU32::new(0));
+/// The number of threads that run a client and are not parked.
+static RUNNING: Count = Count(AtomicU64::new(0));
 static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     /// How many `before` handlers have run for this thread's fork: more than one if two threads registered the
     /// handlers, or if another handler forks.
     static FORKING: Cell<u32> = const { Cell::new(0) };
-    /// Whether this thread's fork holds `HOLDER`.
+    /// Whether this thread's fork has set `FORK`.
     static HOLDS: Cell<bool> = const { Cell::new(false) };
     /// Whether this thread is one of those in `RUNNING`.
     static RUNS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Makes forks wait. A fork that has already begun does not, so this is called before the keeper's thread is started.
+/// The ID of the process that has set this flag, otherwise 0. For a child that inherits its parent's ID, the flag is not
+/// set.
+struct Flag(AtomicU32);
+
+impl Flag {
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::SeqCst) == process::id()
+    }
+
+    /// Sets the flag if it is not set. Returns the previous ID, which is 0 or an inherited one.
+    fn set(&self) -> Option<u32> {
+        let this = process::id();
+        let unless_set = |process| (process != this).then_some(this);
+        self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, unless_set).ok()
+    }
+
+    fn clear(&self) {
+        let _ = self.0.compare_exchange(process::id(), 0, Ordering::SeqCst, Ordering::SeqCst);
+    }
+}
+
+/// A process's ID in the upper half, and that process's number in the lower half. A child that inherits them counts
+/// from 0.
+struct Count(AtomicU64);
+
+impl Count {
+    fn of(word: u64, process: u32) -> u64 {
+        if word >> 32 == u64::from(process) { word & u64::from(u32::MAX) } else { 0 }
+    }
+
+    fn get(&self) -> u64 {
+        Self::of(self.0.load(Ordering::SeqCst), process::id())
+    }
+
+    fn change(&self, change: impl Fn(u64) -> u64) {
+        let this = process::id();
+        let changed = |word| Some(u64::from(this) << 32 | change(Self::of(word, this)));
+        let _ = self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, changed);
+    }
+
+    fn add_one(&self) {
+        self.change(|number| number + 1);
+    }
+
+    fn remove_one(&self) {
+        self.change(|number| number.saturating_sub(1));
+    }
+}
+
+/// Waits until `is_so` returns true, but no longer than `longest`. Returns the last result.
+fn wait(longest: Duration, pause: Duration, is_so: impl Fn() -> bool) -> bool {
+    let since = Instant::now();
+    while !is_so() {
+        if since.elapsed() >= longest {
+            return false;
+        }
+        thread::sleep(pause);
+    }
+    true
+}
+
+/// Makes forks wait. A fork that has already begun does not, so this is called before a client is first run.
 pub(crate) fn register() {
     if !IS_REGISTERED.load(Ordering::Acquire) {
         // SAFETY: the handlers only wait on atomics and store to them, and are never unloaded, like the core's
@@ -60,7 +117,14 @@ pub(crate) fn register() {
     }
 }
 
-/// The keeper's thread, from its start to its end.
+/// Returns a runtime for clients. Forks wait for a thread that blocks on it while [`Running`] exists.
+pub(crate) fn runtime() -> Builder {
+    let mut runtime = Builder::new_current_thread();
+    runtime.enable_all().on_thread_park(park).on_thread_unpark(unpark);
+    runtime
+}
+
+/// A thread that runs clients. Forks wait for this thread except while it is parked.
 pub(crate) struct Running(());
 
 impl Running {
@@ -76,27 +140,35 @@ impl Drop for Running {
     }
 }
 
-/// Called before the keeper's thread parks.
-pub(crate) fn park() {
+fn park() {
     if RUNS.replace(false) {
-        count(|running| running.saturating_sub(1));
+        RUNNING.remove_one();
     }
 }
 
-/// Called after the keeper's thread was parked. Waits for a fork that is under way.
-pub(crate) fn unpark() {
+fn unpark() {
     if RUNS.replace(true) {
         return;
     }
-    let since = Instant::now();
-    loop {
-        count(|running| running + 1);
-        // A fork stores to `STOPS` before it looks at `RUNNING`, so at least one of the two waits for the other.
-        if STOPS.load(Ordering::SeqCst) != process::id() || since.elapsed() >= LONGEST_RUN {
-            return;
+    let may_run = || {
+        RUNNING.add_one();
+        // A fork sets `FORK` before it looks at `RUNNING`, so at least one of the two waits for the other.
+        let may_run = !FORK.is_set();
+        if !may_run {
+            RUNNING.remove_one();
         }
-        count(|running| running.saturating_sub(1));
-        thread::sleep(RUN_PAUSE);
+        may_run
+    };
+    if !wait(LONGEST_RUN, RUN_PAUSE, may_run) {
+        RUNNING.add_one();
+    }
+}
+
+/// Called between requests, since a thread that is always busy never parks.
+pub(crate) fn give_way() {
+    if RUNS.get() && FORK.is_set() {
+        park();
+        unpark();
     }
 }
 
@@ -111,29 +183,16 @@ pub(crate) fn aside<T>(run: impl FnOnce() -> T) -> T {
     result
 }
 
-fn count(change: impl Fn(u64) -> u64) {
-    let this = process::id();
-    let changed = |word| Some(word_of(this, change(running_in(word, this))));
-    let _ = RUNNING.fetch_update(Ordering::SeqCst, Ordering::SeqCst, changed);
-}
-
-fn word_of(process: u32, running: u64) -> u64 {
-    u64::from(process) << 32 | running
-}
-
-/// Returns the lower half of `RUNNING`. A child may inherit its parent's word, but has none of its parent's threads.
-fn running_in(word: u64, process: u32) -> u64 {
-    if word >> 32 == u64::from(process) { word & u64::from(u32::MAX) } else { 0 }
-}
-
-/// Waits until the keeper's threads are parked, except for this thread if it is one of them.
-fn stop() {
-    let (this, since) = (process::id(), Instant::now());
-    STOPS.store(this, Ordering::SeqCst);
-    while running_in(RUNNING.load(Ordering::SeqCst), this) > u64::from(RUNS.get())
-        && since.elapsed() < LONGEST_RUN
-    {
-        thread::sleep(RUN_PAUSE);
+/// Writes to standard error without the standard library's lock, which a child may inherit.
+pub(crate) fn write_to_stderr(text: &str) {
+    let mut rest = text.as_bytes();
+    while !rest.is_empty() {
+        match nix::unistd::write(std::io::stderr(), rest) {
+            Ok(0) => return,
+            Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+            Err(nix::errno::Errno::EINTR) => {}
+            Err(_) => return,
+        }
     }
 }
 
@@ -157,9 +216,19 @@ impl NoForks {
         register();
         let since = Instant::now();
         loop {
-            if WAITS.load(Ordering::Acquire) != process::id() && hold() {
+            if let Some(process) = CONNECTION.set() {
+                if process != 0 {
+                    // The fork that created this process did not wait for the parent's connection.
+                    IS_TORN.store(true, Ordering::SeqCst);
+                }
                 let held = Self(());
-                return if IS_TORN.load(Ordering::Acquire) { Err(Refused::InThisProcess) } else { Ok(held) };
+                if IS_TORN.load(Ordering::SeqCst) {
+                    return Err(Refused::InThisProcess);
+                }
+                // A fork sets `FORK` before it looks at `CONNECTION`.
+                if !FORK.is_set() {
+                    return Ok(held);
+                }
             }
             if since.elapsed() >= LONGEST {
                 return Err(Refused::ForNow);
@@ -172,26 +241,8 @@ impl NoForks {
 #[cfg(feature = "sqlite")]
 impl Drop for NoForks {
     fn drop(&mut self) {
-        release();
+        CONNECTION.clear();
     }
-}
-
-fn hold() -> bool {
-    let this = process::id();
-    match HOLDER.compare_exchange(0, this, Ordering::AcqRel, Ordering::Acquire) {
-        Ok(_) => true,
-        Err(holder) if holder == this => false,
-        // No handler has run in this child: the fork did not wait for the connection.
-        Err(parent) => {
-            IS_TORN.store(true, Ordering::Release);
-            HOLDER.compare_exchange(parent, this, Ordering::AcqRel, Ordering::Acquire).is_ok()
-        }
-    }
-}
-
-/// Does nothing in a child that inherited its parent's `HOLDER`.
-fn release() {
-    let _ = HOLDER.compare_exchange(process::id(), 0, Ordering::AcqRel, Ordering::Relaxed);
 }
 
 extern "C" fn before() {
@@ -199,44 +250,32 @@ extern "C" fn before() {
     if FORKING.get() > 1 {
         return;
     }
-    let since = Instant::now();
-    loop {
-        HOLDS.set(hold());
-        if HOLDS.get() || since.elapsed() >= LONGEST {
-            WAITS.store(0, Ordering::Release);
-            break;
-        }
-        WAITS.store(process::id(), Ordering::Release);
-        thread::sleep(PAUSE);
-    }
-    // A transaction needs the keeper's thread, so the thread is stopped only now.
-    if HOLDS.get() {
-        stop();
-    }
+    HOLDS.set(wait(LONGEST_RUN, PAUSE, || FORK.set().is_some()));
+    wait(LONGEST, PAUSE, || !CONNECTION.is_set());
+    // A thread does not wait for itself.
+    let own = u64::from(RUNS.get());
+    wait(LONGEST_RUN, RUN_PAUSE, || RUNNING.get() <= own);
 }
 
 extern "C" fn after() {
     FORKING.set(FORKING.get().saturating_sub(1));
     if FORKING.get() == 0 && HOLDS.replace(false) {
-        STOPS.store(0, Ordering::SeqCst);
-        release();
+        FORK.clear();
     }
 }
 
 extern "C" fn in_child() {
-    WAITS.store(0, Ordering::Release);
-    STOPS.store(0, Ordering::SeqCst);
-    RUNNING.store(word_of(process::id(), RUNS.get().into()), Ordering::SeqCst);
+    RUNS.set(false);
     if HOLDS.get() {
-        // The parent held `HOLDER` for this fork. If this fork is nested in another one, the outer fork still needs it.
-        HOLDER.store(process::id(), Ordering::Release);
+        // If this fork is nested in another one, the outer fork is still under way.
+        FORK.set();
     }
     after();
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::runtime::{Builder, Runtime};
+    use tokio::runtime::Runtime;
     use tokio::time::timeout;
 
     use super::*;
@@ -282,12 +321,12 @@ mod tests {
     }
 
     #[test]
-    fn one_holder_at_a_time() {
+    fn one_connection_at_a_time() {
         let held = begin().ok();
         assert!(held.is_some());
         let soon = async { timeout(Duration::from_millis(20), NoForks::begin()).await };
         assert!(runtime().block_on(soon).is_err());
-        assert_eq!(HOLDER.load(Ordering::Acquire), process::id());
+        assert!(CONNECTION.is_set());
         drop(held);
         assert!(begin().is_ok());
     }
@@ -295,23 +334,15 @@ mod tests {
     #[test]
     fn a_fork_amid_a_fork() {
         register();
-        FORKING.set(1);
-        HOLDS.set(hold_soon());
+        before();
         // The child goes on with the outer fork.
         let status = status_of(|| {
-            let holder = HOLDER.load(Ordering::Acquire) == process::id();
+            let is_under_way = FORK.is_set();
             after();
-            holder && HOLDER.load(Ordering::Acquire) == 0 && begin().is_ok()
+            is_under_way && !FORK.is_set() && begin().is_ok()
         });
         after();
         assert_eq!(status, 0);
-    }
-
-    fn hold_soon() -> bool {
-        while !hold() {
-            thread::sleep(PAUSE);
-        }
-        true
     }
 
     #[test]
@@ -326,7 +357,7 @@ mod tests {
     /// What a child would inherit half-done.
     static IS_BUSY: AtomicBool = AtomicBool::new(false);
 
-    /// Runs the keeper's thread in bursts until `is_over`.
+    /// Runs and parks until `is_over`.
     fn bursts(is_over: &AtomicBool) {
         let _running = Running::begin();
         while !is_over.load(Ordering::SeqCst) {
@@ -339,17 +370,20 @@ mod tests {
     }
 
     #[test]
-    fn a_fork_waits_until_the_keepers_thread_is_parked() {
+    fn a_fork_waits_until_other_threads_are_parked() {
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| bursts(&is_over));
             for _ in 0..50 {
                 let since = Instant::now();
                 let status = status_of(|| {
-                    let is_alone = running_in(RUNNING.load(Ordering::SeqCst), process::id()) == 0;
-                    // The child's own keeper can run, and its forks wait for it.
+                    let is_alone = RUNNING.get() == 0;
+                    // The child's own threads can run, and its forks wait for them.
                     let _running = Running::begin();
-                    is_alone && !IS_BUSY.load(Ordering::SeqCst) && status_of(|| RUNS.get()) == 0
+                    is_alone
+                        && RUNNING.get() == 1
+                        && !IS_BUSY.load(Ordering::SeqCst)
+                        && status_of(|| !RUNS.get()) == 0
                 });
                 // On a busy machine, the fork may have given up.
                 assert!(status == 0 || since.elapsed() >= LONGEST_RUN);
@@ -385,7 +419,7 @@ mod tests {
                 let _running = Running::begin();
                 is_over.recv().unwrap_err();
             });
-            while running_in(RUNNING.load(Ordering::SeqCst), process::id()) == 0 {
+            while RUNNING.get() == 0 {
                 thread::sleep(PAUSE);
             }
             assert_eq!(status_of(|| true), 0);

@@ -363,16 +363,15 @@ const LOOK_UPS: usize = 64;
 /// Runs the thread. Starts a task for each lease, each set of sequences and each store of a counter. Returns
 /// once no tasks are left and the keeper has dropped the sender.
 fn run(keeper: &'static Keeper, mut receiver: UnboundedReceiver<New>) {
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    runtime.enable_all().max_blocking_threads(LOOK_UPS);
-    let runtime = runtime.on_thread_park(forks::park).on_thread_unpark(forks::unpark).build();
+    let running = forks::Running::begin();
+    let runtime = forks::runtime().max_blocking_threads(LOOK_UPS).build();
     let Ok(runtime) = runtime else {
+        drop(running);
         while let Some(new) = receiver.blocking_recv() {
             new.fail(keeper, "no runtime to ask stores can be started");
         }
         return;
     };
-    let _running = forks::Running::begin();
     let tasks = tokio::task::LocalSet::new();
     runtime.block_on(tasks.run_until(async {
         let mut stores = stores::Stores::default();

@@ -11,6 +11,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::counter::protocol::{Received, Request};
 use crate::event::{Event, Kind, tell};
+use crate::forks;
 use crate::records;
 use crate::store::StoreError;
 use crate::stores;
@@ -142,6 +143,7 @@ pub(super) async fn limited_to<T, E: AttemptError>(
     let Ok(mut store) = timeout(turn, store.lock()).await else {
         return silent(turn, ", in which requests before this one were not answered either");
     };
+    forks::give_way();
     let result = timeout(longest, ask(&mut **store)).await.unwrap_or_else(|_| silent(longest, ""));
     if result.as_ref().is_err_and(AttemptError::is_the_stores) {
         store.disconnect();

@@ -103,19 +103,23 @@ impl Store for Busy {
     fn disconnect(&mut self) {}
 }
 
+/// The store is asked so often that the thread that asks it is never idle.
 #[test]
 fn no_fork_happens_while_the_store_works() {
     let store = Busy(MemoryStore::default());
     stores::register("busy", move |_| Ok(Box::new(store.clone()))).unwrap();
-    let counter = CounterOptions::new("orders").store("busy://here").step(1).open().unwrap();
+    let open = |name: &str| CounterOptions::new(name).store("busy://here").step(1).open().unwrap();
+    let counters: Vec<_> = (0..8).map(|name| open(&format!("orders-{name}"))).collect();
     let (is_over, mut children) = (AtomicBool::new(false), Vec::new());
     thread::scope(|scope| {
-        scope.spawn(|| {
-            while !is_over.load(Ordering::Relaxed) {
-                counter.next_id().unwrap();
-            }
-        });
-        for _ in 0..50 {
+        for counter in &counters {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    counter.next_id().unwrap();
+                }
+            });
+        }
+        for _ in 0..20 {
             let since = Instant::now();
             let child = fork(|| assert!(!IS_BUSY.load(Ordering::SeqCst)));
             // A fork waits for at most a second.
@@ -125,6 +129,7 @@ fn no_fork_happens_while_the_store_works() {
         }
         is_over.store(true, Ordering::Relaxed);
     });
+    assert!(!children.is_empty());
     children.into_iter().for_each(join);
-    counter.close();
+    counters.iter().for_each(Counter::close);
 }

@@ -354,6 +354,24 @@ fn is_replaced() {
 }
 
 /// A listener of the parent is running when the process forks. The child neither waits for it nor loses it.
+/// A child may inherit the standard library's lock on standard error.
+#[test]
+fn a_warning_needs_no_lock() {
+    let (store, journals) = (Sqlite::begin(), Journals::new());
+    journals.run(&store.address("nodes=0-3&ttl=20m&wait=60s"), "process::warns");
+    journals.assert_unique(1);
+}
+
+#[test]
+#[ignore = "the other tests start it"]
+fn warns() {
+    let Some((journal, address)) = Journal::of_this_process() else { return };
+    let _locked = std::io::stderr().lock();
+    let ids = open(&options(&address)).unwrap();
+    journal.ids(&[ids.next_id().unwrap()]);
+    ids.close();
+}
+
 #[test]
 fn a_fork_amid_a_listener() {
     let (store, journals) = (Sqlite::begin(), Journals::new());
