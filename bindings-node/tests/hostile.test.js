@@ -5,7 +5,7 @@ import { execFileSync } from "node:child_process";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import vm from "node:vm";
-import { formatId, Layout, Snowflake } from "polyflake";
+import { formatId, Layout, parseId, Snowflake } from "polyflake";
 import { assertRising, each, isWasm, ROOMY, T, thrownBy } from "./support.js";
 
 const build = (options) => new Snowflake({ layout: ROOMY, node: 1, clock: () => T, ...options });
@@ -113,6 +113,67 @@ describe("a call that is ended from outside", () => {
       assertRising(issued);
     });
   }
+
+  describe("hundreds of them", () => {
+    let hangs = false;
+    const clock = () => {
+      while (hangs);
+      return T;
+    };
+    const innermost = build({ clock, maxWaitMs: 0 });
+    /** The last of 50 Snowflakes, each of which is the clock of the next. */
+    const nested = Array.from({ length: 50 }).reduce(
+      (inner) => build({ clock: () => T + 0 * Number(inner.nextId()), maxWaitMs: 0 }),
+      innermost,
+    );
+    /** Ends a call. Returns false if it failed before. */
+    const end = (call) => {
+      hangs = true;
+      const { code } = thrownBy(() => vm.runInNewContext("call()", { call }, { timeout: 5 }));
+      hangs = false;
+      return code === "ERR_SCRIPT_EXECUTION_TIMEOUT";
+    };
+    const later = [
+      () => parseId("ff", "hex"),
+      () => formatId(255n, "hex"),
+      () => new Layout("twitter"),
+      () => build(),
+      () => build().nextIds(600),
+    ];
+
+    test("later turns of the event loop are as if there had been none", async () => {
+      for (let turn = 0; turn < 8; turn += 1) {
+        for (let n = 0; n < 15; n += 1) assert.ok(end(() => nested.nextId()));
+        await null;
+        for (const call of later) call();
+      }
+    });
+
+    test("a later call in the same turn works, or fails with INTERNAL", async () => {
+      const calls = [
+        () => innermost.nextId(),
+        () => innermost.stats,
+        () => innermost.fill(new BigUint64Array(600)),
+        () => innermost.nextIdText("hex"),
+      ];
+      // How much of the stack is left differs each time.
+      for (let round = 0; isWasm && round < 4; round += 1) {
+        for (let n = 0; n < 200 && end(() => nested.nextId()); n += 1);
+        let failed;
+        for (let n = 0; n < 300 && failed === undefined; n += 1) {
+          end(calls[Math.floor(4 * Math.random())]);
+          try {
+            build({ layout: "twitter" });
+          } catch (error) {
+            failed = error;
+          }
+        }
+        if (failed !== undefined) assert.equal(failed.code, "INTERNAL", `${failed}`);
+        await null;
+        for (const call of later) call();
+      }
+    });
+  });
 
   test("nextIdAsync: it and later ones get their IDs", async () => {
     let hangs = true;

@@ -19,6 +19,10 @@ let stackTop = 0;
 let stack: WebAssembly.Global<"i32">;
 /** How many nested calls are running: a caller's clock may call the module again. */
 let depth = 0;
+/** With more nested calls than this, some were ended from outside, and have left their part of the stack behind. */
+const MOST_NESTED = 100;
+/** Whether the stack will be restored before the event loop continues. */
+let isRestoredSoon = false;
 /** Whether a call was cut short inside the module, by a trap or because JavaScript's stack overflowed. */
 let isBroken = false;
 /** The error to throw after a trap. The core provides its message in advance. */
@@ -103,6 +107,7 @@ function idText(id: bigint, format: number): string {
   if (isBroken) mend();
   let length: number;
   depth += 1;
+  if (depth > MOST_NESTED) restoreSoon();
   try {
     length = glue.idText(id, format);
   } catch (error) {
@@ -151,6 +156,7 @@ export function checked<A extends unknown[], R>(call: (...args: A) => R): (...ar
     Reflect.apply(needStack, undefined, FILLER);
     let outcome: R;
     depth += 1;
+    if (depth > MOST_NESTED) restoreSoon();
     try {
       outcome = call(...args);
     } catch (error) {
@@ -174,6 +180,7 @@ function checkedId(call: () => bigint): () => bigint {
     if (isBroken) mend();
     let id: bigint;
     depth += 1;
+    if (depth > MOST_NESTED) restoreSoon();
     try {
       id = call();
     } catch (error) {
@@ -189,11 +196,9 @@ function checkedId(call: () => bigint): () => bigint {
 
 /** Returns the error to throw after a call that was cut short inside the module. */
 function ended(error: unknown): unknown {
-  if (!(error instanceof WebAssembly.RuntimeError)) return error;
-  // `depth` may include calls that are no longer running: Ctrl+C in Node's REPL and a node:vm timeout end them without
-  // any of their code noticing. Hundreds of these leave no stack for later calls, which trap until the event loop
-  // continues.
-  if (depth > 0) Promise.resolve().then(restore);
+  // Below its stack, the module has no memory: it traps, or the glue throws a RangeError.
+  if (!(error instanceof WebAssembly.RuntimeError || stack.value < 0)) return error;
+  if (depth > 0) restoreSoon();
   const [number, name, message] = bug;
   return makeError(number, name, message, undefined, undefined, { cause: error });
 }
@@ -219,9 +224,21 @@ function mend(): void {
   if (depth === 0) restore();
 }
 
+/**
+ * Restores the stack before the event loop continues, when no call is running. `depth` may include calls that are no
+ * longer running: Ctrl+C in Node's REPL and a node:vm timeout end them without any of their code noticing. Hundreds of
+ * these in one turn of the event loop leave no stack for later calls in that turn.
+ */
+function restoreSoon(): void {
+  if (isRestoredSoon) return;
+  Promise.resolve().then(restore);
+  isRestoredSoon = true;
+}
+
 /** Call this only while no call is running. */
 function restore(): void {
   stack.value = stackTop;
   depth = 0;
   isBroken = false;
+  isRestoredSoon = false;
 }
