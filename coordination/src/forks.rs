@@ -160,6 +160,7 @@ fn unpark() {
         may_run
     };
     if !wait(LONGEST_RUN, RUN_PAUSE, may_run) {
+        // Forks one after another must not cost a lease.
         RUNNING.add_one();
     }
 }
