@@ -141,7 +141,7 @@ describe("a call that is ended from outside", () => {
       () => build().nextIds(600),
     ];
 
-    test("later turns of the event loop are as if there had been none", async () => {
+    test("calls on later turns of the event loop work", async () => {
       for (let turn = 0; turn < 8; turn += 1) {
         for (let n = 0; n < 15; n += 1) assert.ok(end(() => nested.nextId()));
         await null;
@@ -149,7 +149,7 @@ describe("a call that is ended from outside", () => {
       }
     });
 
-    test("a later call in the same turn works, or fails with INTERNAL", async () => {
+    test("a later call on the same turn works, or fails with INTERNAL", { skip: !isWasm }, async () => {
       const calls = [
         () => innermost.nextId(),
         () => innermost.stats,
@@ -157,7 +157,7 @@ describe("a call that is ended from outside", () => {
         () => innermost.nextIdText("hex"),
       ];
       // How much of the stack is left differs each time.
-      for (let round = 0; isWasm && round < 4; round += 1) {
+      for (let round = 0; round < 4; round += 1) {
         for (let n = 0; n < 200 && end(() => nested.nextId()); n += 1);
         let failed;
         for (let n = 0; n < 300 && failed === undefined; n += 1) {

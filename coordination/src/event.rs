@@ -226,7 +226,7 @@ impl Drop for Call {
 /// Sends an event. Escapes its strings first, since a message may contain text that another process wrote to
 /// the store, and that text must not affect a terminal or a log.
 pub(crate) fn tell(event: &Event) {
-    // A thread that forks may hold a lock for which the listener waits.
+    // The listener may wait for a lock that a forking thread holds.
     aside(|| tell_now(event));
 }
 

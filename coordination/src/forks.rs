@@ -1,4 +1,4 @@
-//! Makes forks wait for moments at which a child inherits nothing half-done.
+//! Delays forks until a child would inherit nothing half-done.
 //!
 //! SQLite keeps a record of its locks in the process's memory. A child inherits that record, but not the
 //! locks, so no fork may happen while a connection is open.
@@ -160,7 +160,7 @@ fn unpark() {
         may_run
     };
     if !wait(LONGEST_RUN, RUN_PAUSE, may_run) {
-        // Forks one after another must not cost a lease.
+        // A burst of forks must not cost the process its lease.
         RUNNING.add_one();
     }
 }
@@ -173,7 +173,7 @@ pub(crate) fn give_way() {
     }
 }
 
-/// Runs a part of the program, such as its listener, which may block or wait for a fork. Forks do not wait for it.
+/// Runs the program's own code, such as its listener, which may block or fork. Forks do not wait for it.
 pub(crate) fn aside<T>(run: impl FnOnce() -> T) -> T {
     if !RUNS.get() {
         return run();
@@ -184,7 +184,7 @@ pub(crate) fn aside<T>(run: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Writes to standard error without the standard library's lock, which a child may inherit.
+/// Writes to standard error without the standard library's lock, which a child may inherit locked.
 pub(crate) fn write_to_stderr(text: &str) {
     let mut rest = text.as_bytes();
     while !rest.is_empty() {
@@ -375,7 +375,7 @@ mod tests {
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| bursts(&is_over));
-            for _ in 0..50 {
+            let forks = (0..50).all(|_| {
                 let since = Instant::now();
                 let status = status_of(|| {
                     let is_alone = RUNNING.get() == 0;
@@ -387,9 +387,10 @@ mod tests {
                         && status_of(|| !RUNS.get()) == 0
                 });
                 // On a busy machine, the fork may have given up.
-                assert!(status == 0 || since.elapsed() >= LONGEST_RUN);
-            }
+                status == 0 || since.elapsed() >= LONGEST_RUN
+            });
             is_over.store(true, Ordering::SeqCst);
+            assert!(forks);
         });
     }
 
@@ -404,9 +405,9 @@ mod tests {
                 has_run.store(true, Ordering::SeqCst);
             });
             thread::sleep(20 * PAUSE);
-            let ran = has_run.load(Ordering::SeqCst);
-            assert!(!ran || since.elapsed() >= LONGEST_RUN);
+            let has_waited = !has_run.load(Ordering::SeqCst) || since.elapsed() >= LONGEST_RUN;
             after();
+            assert!(has_waited);
         });
         assert!(has_run.load(Ordering::SeqCst));
     }
@@ -423,8 +424,9 @@ mod tests {
             while RUNNING.get() == 0 {
                 thread::sleep(PAUSE);
             }
-            assert_eq!(status_of(|| true), 0);
+            let status = status_of(|| true);
             drop(ends);
+            assert_eq!(status, 0);
         });
         before();
         thread::scope(|scope| {

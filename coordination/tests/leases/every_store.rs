@@ -87,8 +87,13 @@ pub(crate) fn a_holder_that_stood_still_past_its_ttl(store: &impl Backend) {
     assert!(old.holds() > 0, "{}", old.text());
     let mark = successor.mark();
     successor.wait_for_ids(mark, 100);
-    // On a busy machine, the successor may renew its lease too late.
-    assert!(!successor.text().contains("another process has taken it"), "{}", successor.text());
+    // On a busy machine, the successor may renew its lease too late, but nobody takes it.
+    let mut losses = successor.lines().into_iter().filter(|line| line.starts_with("event lost"));
+    assert!(
+        losses.all(|line| line.contains("it ran out before the store renewed it")),
+        "{}",
+        successor.text()
+    );
     journals.assert_unique(400);
 }
 
