@@ -32,6 +32,8 @@ static IS_TORN: AtomicBool = AtomicBool::new(false);
 static FORK: Flag = Flag(AtomicU32::new(0));
 /// The number of threads that run a client and are not parked.
 static RUNNING: Count = Count(AtomicU64::new(0));
+/// The number of threads that a fork keeps from running. The next fork lets them run first.
+static WAITING: Count = Count(AtomicU64::new(0));
 static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -159,10 +161,15 @@ fn unpark() {
         }
         may_run
     };
+    if may_run() {
+        return;
+    }
+    WAITING.add_one();
     if !wait(LONGEST_RUN, RUN_PAUSE, may_run) {
-        // A burst of forks must not cost the process its lease.
+        // A fork that hangs must not cost the process its lease.
         RUNNING.add_one();
     }
+    WAITING.remove_one();
 }
 
 /// Called between requests, since a thread that is always busy never parks.
@@ -251,7 +258,8 @@ extern "C" fn before() {
     if FORKING.get() > 1 {
         return;
     }
-    HOLDS.set(wait(LONGEST_RUN, PAUSE, || FORK.set().is_some()));
+    let may_begin = || WAITING.get() == 0 && FORK.set().is_some();
+    HOLDS.set(wait(LONGEST_RUN, RUN_PAUSE, may_begin) || FORK.set().is_some());
     wait(LONGEST, PAUSE, || !CONNECTION.is_set());
     // A thread does not wait for itself.
     let own = u64::from(RUNS.get());
@@ -276,10 +284,19 @@ extern "C" fn in_child() {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
     use tokio::runtime::Runtime;
     use tokio::time::timeout;
 
     use super::*;
+
+    /// These tests share the flags of this process, and some set them for a second.
+    fn alone() -> MutexGuard<'static, ()> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        register();
+        ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
     fn runtime() -> Runtime {
         Builder::new_current_thread().enable_time().build().unwrap()
@@ -307,6 +324,7 @@ mod tests {
 
     #[test]
     fn a_child_of_a_fork_that_did_not_wait_opens_nothing_and_can_fork() {
+        let _alone = alone();
         let held = begin().ok();
         // As if the fork had begun before the handlers were registered.
         FORKING.set(1);
@@ -323,6 +341,7 @@ mod tests {
 
     #[test]
     fn one_connection_at_a_time() {
+        let _alone = alone();
         let held = begin().ok();
         assert!(held.is_some());
         let soon = async { timeout(Duration::from_millis(20), NoForks::begin()).await };
@@ -334,7 +353,7 @@ mod tests {
 
     #[test]
     fn a_fork_amid_a_fork() {
-        register();
+        let _alone = alone();
         before();
         // The child goes on with the outer fork.
         let status = status_of(|| {
@@ -348,6 +367,7 @@ mod tests {
 
     #[test]
     fn handlers_that_were_registered_twice() {
+        let _alone = alone();
         assert!(begin().is_ok());
         IS_REGISTERED.store(false, Ordering::Release);
         let opens = || begin().is_ok();
@@ -372,6 +392,7 @@ mod tests {
 
     #[test]
     fn a_fork_waits_until_other_threads_are_parked() {
+        let _alone = alone();
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| bursts(&is_over));
@@ -396,6 +417,7 @@ mod tests {
 
     #[test]
     fn a_thread_waits_for_a_fork_that_is_under_way() {
+        let _alone = alone();
         let has_run = AtomicBool::new(false);
         thread::scope(|scope| {
             let since = Instant::now();
@@ -404,7 +426,9 @@ mod tests {
                 let _running = Running::begin();
                 has_run.store(true, Ordering::SeqCst);
             });
-            thread::sleep(20 * PAUSE);
+            while WAITING.get() == 0 && !has_run.load(Ordering::SeqCst) {
+                thread::sleep(PAUSE);
+            }
             let has_waited = !has_run.load(Ordering::SeqCst) || since.elapsed() >= LONGEST_RUN;
             after();
             assert!(has_waited);
@@ -412,9 +436,29 @@ mod tests {
         assert!(has_run.load(Ordering::SeqCst));
     }
 
+    #[test]
+    fn a_fork_lets_waiting_threads_run_first() {
+        let _alone = alone();
+        let has_begun = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let since = Instant::now();
+            WAITING.add_one();
+            scope.spawn(|| {
+                before();
+                has_begun.store(true, Ordering::SeqCst);
+                after();
+            });
+            thread::sleep(20 * PAUSE);
+            let has_waited = !has_begun.load(Ordering::SeqCst) || since.elapsed() >= LONGEST_RUN;
+            WAITING.remove_one();
+            assert!(has_waited);
+        });
+    }
+
     /// Neither waits for the other forever: this test has to sit out both limits.
     #[test]
     fn a_thread_that_never_parks_and_a_fork_that_never_ends() {
+        let _alone = alone();
         let (ends, is_over) = std::sync::mpsc::channel::<()>();
         thread::scope(|scope| {
             scope.spawn(move || {
@@ -437,6 +481,7 @@ mod tests {
 
     #[test]
     fn a_listener_runs_aside() {
+        let _alone = alone();
         let _running = Running::begin();
         assert!(!aside(|| RUNS.get()) && RUNS.get());
     }
