@@ -19,8 +19,9 @@ import (
 
 func threadsMade() int { return pprof.Lookup("threadcreate").Count() }
 
-// mostForAStore is how many threads one counter's calls may create, including those that Go creates for itself.
-const mostForAStore = 60
+// mostForAStore is how many threads the calls of 400 goroutines may create. Go creates some for itself: on a busy machine,
+// it adds one whenever the system preempts a short C call.
+const mostForAStore = 200
 
 func TestGoroutinesThatAskAStoreAreFewThreads(t *testing.T) {
 	const goroutines, rounds = 400, 5

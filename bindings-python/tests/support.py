@@ -39,6 +39,16 @@ def in_child(child: Callable[[], object]) -> object:
     return json.loads(answer)
 
 
+def type_errors(program: str) -> list[str]:
+    """Returns the lines in which mypy reports an error."""
+    # In its own process, because mypy raises the recursion limit.
+    pytest.importorskip("mypy")
+    command = [sys.executable, "-m", "mypy", "--strict", "-c", program]
+    told = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    assert told.returncode in (0, 1)
+    return [line for line in told.stdout.splitlines() if " error: " in line]
+
+
 PROGRAM = """
 import json, sys, time
 from polyflake import Counter, PolyflakeError, Sequences, Snowflake
