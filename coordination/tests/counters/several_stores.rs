@@ -322,13 +322,13 @@ fn a_new_counter_waits_for_all_its_stores() {
 fn it_is_removed_once_all_its_stores_answer() {
     let (first, second) = (Redis::new(), Redis::new());
     let way = Proxy::new(second.port(), 1);
-    let of = |second: &str| {
-        let settings = settings("tickets", &[&url(&first), second], &["step=10", "max_wait_ms=5000"]);
+    let of = |second: &str, wait: &str| {
+        let settings = settings("tickets", &[&url(&first), second], &["step=10", wait]);
         options(&settings).open().unwrap()
     };
-    let user = of(&url(&second));
+    let user = of(&url(&second), "max_wait_ms=60000");
     user.next_ids(40_u64).unwrap();
-    let remover = of(&format!("redis://127.0.0.1:{}/0?ttl=3s", way.port()));
+    let remover = of(&format!("redis://127.0.0.1:{}/0?ttl=3s", way.port()), "max_wait_ms=5000");
     way.behave(Conduct::Silent);
     let error = remover.remove().unwrap_err();
     assert_eq!(error.code(), ErrorCode::CounterUnavailable, "{error}");
