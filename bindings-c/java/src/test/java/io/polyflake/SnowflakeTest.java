@@ -309,12 +309,12 @@ class SnowflakeTest {
     void aStateFileHoldsTheNode(@TempDir Path folder) {
         Path file = folder.resolve("a state \u00e9");
         long last;
-        try (var ids = Snowflake.builder().node(7).state(file).layout("discord").build()) {
+        try (var ids = Snowflake.builder().node(905).state(file).layout("discord").build()) {
             last = ids.nextId();
         }
         assertThrows(StateFileException.class,
                 () -> Snowflake.builder().node(8).state(file).layout("discord").build());
-        try (var ids = Snowflake.builder().node(7).state(file).layout("discord").build()) {
+        try (var ids = Snowflake.builder().node(905).state(file).layout("discord").build()) {
             assertTrue(ids.nextId() > last);
             // This is more than fits in a tick, so the call waits, and the cursor on disk moves.
             assertEquals(20_000, ids.nextIds(20_000).length);
@@ -326,7 +326,7 @@ class SnowflakeTest {
     @Test
     void aClockFailureWhileBuildingIsTheCause(@TempDir Path folder) {
         RuntimeException thrown = new RuntimeException("no time");
-        var failed = assertThrows(ClockFailedException.class, () -> Snowflake.builder().node(7)
+        var failed = assertThrows(ClockFailedException.class, () -> Snowflake.builder().node(906)
                 .state(folder.resolve("state")).clock(() -> {
                     throw thrown;
                 }).build());
