@@ -18,8 +18,8 @@ use tokio::runtime::Builder;
 /// and at most 10 more if it waits for another process, but a disk may stall.
 const LONGEST: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(1);
-/// The longest that a fork waits for a thread to park or for another fork, or a thread for a fork. A thread parks
-/// after a few dozen µs, unless a store that the program provides keeps it busy.
+/// The longest that a fork waits for a thread to park or to run first, or a thread for forks. A thread parks after a few
+/// dozen µs, unless a store that the program provides keeps it busy.
 const LONGEST_RUN: Duration = Duration::from_secs(1);
 const RUN_PAUSE: Duration = Duration::from_micros(100);
 
@@ -28,11 +28,11 @@ static CONNECTION: Flag = Flag(AtomicU32::new(0));
 /// Whether this process was forked while a connection was open.
 #[cfg(feature = "sqlite")]
 static IS_TORN: AtomicBool = AtomicBool::new(false);
-/// Set while a fork waits or is under way. Until it has ended, no connection is opened and no thread unparks.
-static FORK: Flag = Flag(AtomicU32::new(0));
+/// The number of forks that wait or are under way. Until they have ended, no connection is opened and no thread unparks.
+static FORKS: Count = Count(AtomicU64::new(0));
 /// The number of threads that run a client and are not parked.
 static RUNNING: Count = Count(AtomicU64::new(0));
-/// The number of threads that a fork keeps from running. The next fork lets them run first.
+/// The number of threads that forks keep from running. The next fork lets them run first.
 static WAITING: Count = Count(AtomicU64::new(0));
 static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
@@ -40,10 +40,12 @@ thread_local! {
     /// How many `before` handlers have run for this thread's fork: more than one if two threads registered the
     /// handlers, or if another handler forks.
     static FORKING: Cell<u32> = const { Cell::new(0) };
-    /// Whether this thread's fork has set `FORK`.
-    static HOLDS: Cell<bool> = const { Cell::new(false) };
-    /// Whether this thread is one of those in `RUNNING`.
+    /// Whether this thread's fork is one of those in `FORKS`.
+    static FORKS_NOW: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread is not parked: it is one of those in `RUNNING`, or waits to be.
     static RUNS: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread is one of those in `WAITING`.
+    static WAITS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The ID of the process that has set this flag, otherwise 0. For a child that inherits its parent's ID, the flag is not
@@ -56,12 +58,14 @@ impl Flag {
     }
 
     /// Sets the flag if it is not set. Returns the previous ID, which is 0 or an inherited one.
+    #[cfg(feature = "sqlite")]
     fn set(&self) -> Option<u32> {
         let this = process::id();
         let unless_set = |process| (process != this).then_some(this);
         self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, unless_set).ok()
     }
 
+    #[cfg(feature = "sqlite")]
     fn clear(&self) {
         let _ = self.0.compare_exchange(process::id(), 0, Ordering::SeqCst, Ordering::SeqCst);
     }
@@ -84,6 +88,11 @@ impl Count {
         let this = process::id();
         let changed = |word| Some(u64::from(this) << 32 | change(Self::of(word, this)));
         let _ = self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, changed);
+    }
+
+    /// Sets the number, whichever process it belonged to: a child may have the ID of the process that counted.
+    fn set(&self, number: u64) {
+        self.0.store(u64::from(process::id()) << 32 | number, Ordering::SeqCst);
     }
 
     fn add_one(&self) {
@@ -154,8 +163,8 @@ fn unpark() {
     }
     let may_run = || {
         RUNNING.add_one();
-        // A fork sets `FORK` before it looks at `RUNNING`, so at least one of the two waits for the other.
-        let may_run = !FORK.is_set();
+        // A fork counts itself before it looks at `RUNNING`, so at least one of the two waits for the other.
+        let may_run = FORKS.get() == 0;
         if !may_run {
             RUNNING.remove_one();
         }
@@ -164,17 +173,19 @@ fn unpark() {
     if may_run() {
         return;
     }
+    WAITS.set(true);
     WAITING.add_one();
     if !wait(LONGEST_RUN, RUN_PAUSE, may_run) {
         // A fork that hangs must not cost the process its lease.
         RUNNING.add_one();
     }
     WAITING.remove_one();
+    WAITS.set(false);
 }
 
 /// Called between requests, since a thread that is always busy never parks.
 pub(crate) fn give_way() {
-    if RUNS.get() && FORK.is_set() {
+    if RUNS.get() && FORKS.get() > 0 {
         park();
         unpark();
     }
@@ -233,8 +244,8 @@ impl NoForks {
                 if IS_TORN.load(Ordering::SeqCst) {
                     return Err(Refused::InThisProcess);
                 }
-                // A fork sets `FORK` before it looks at `CONNECTION`.
-                if !FORK.is_set() {
+                // A fork counts itself before it looks at `CONNECTION`.
+                if FORKS.get() == 0 {
                     return Ok(held);
                 }
             }
@@ -253,32 +264,42 @@ impl Drop for NoForks {
     }
 }
 
+/// Whether `WAITING` counts threads other than this one.
+fn others_wait() -> bool {
+    WAITING.get() > u64::from(WAITS.get())
+}
+
+/// Whether `RUNNING` counts threads other than this one.
+fn others_run() -> bool {
+    RUNNING.get() > u64::from(RUNS.get() && !WAITS.get())
+}
+
 extern "C" fn before() {
     FORKING.set(FORKING.get() + 1);
     if FORKING.get() > 1 {
         return;
     }
-    let may_begin = || WAITING.get() == 0 && FORK.set().is_some();
-    HOLDS.set(wait(LONGEST_RUN, RUN_PAUSE, may_begin) || FORK.set().is_some());
+    wait(LONGEST_RUN, RUN_PAUSE, || !others_wait());
+    FORKS.add_one();
+    FORKS_NOW.set(true);
     wait(LONGEST, PAUSE, || !CONNECTION.is_set());
-    // A thread does not wait for itself.
-    let own = u64::from(RUNS.get());
-    wait(LONGEST_RUN, RUN_PAUSE, || RUNNING.get() <= own);
+    wait(LONGEST_RUN, RUN_PAUSE, || !others_run());
 }
 
 extern "C" fn after() {
     FORKING.set(FORKING.get().saturating_sub(1));
-    if FORKING.get() == 0 && HOLDS.replace(false) {
-        FORK.clear();
+    if FORKING.get() == 0 && FORKS_NOW.replace(false) {
+        FORKS.remove_one();
     }
 }
 
 extern "C" fn in_child() {
     RUNS.set(false);
-    if HOLDS.get() {
-        // If this fork is nested in another one, the outer fork is still under way.
-        FORK.set();
-    }
+    WAITS.set(false);
+    RUNNING.set(0);
+    WAITING.set(0);
+    // If this fork is nested in another one, the outer fork is still under way.
+    FORKS.set(u64::from(FORKS_NOW.get()));
     after();
 }
 
@@ -357,11 +378,53 @@ mod tests {
         before();
         // The child goes on with the outer fork.
         let status = status_of(|| {
-            let is_under_way = FORK.is_set();
+            let is_under_way = FORKS.get() == 1;
             after();
-            is_under_way && !FORK.is_set() && begin().is_ok()
+            is_under_way && FORKS.get() == 0 && begin().is_ok()
         });
         after();
+        assert_eq!(status, 0);
+    }
+
+    #[test]
+    fn two_forks_at_once() {
+        let _alone = alone();
+        before();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                before();
+                after();
+            });
+        });
+        assert_eq!(FORKS.get(), 1);
+        after();
+        assert_eq!(FORKS.get(), 0);
+    }
+
+    #[test]
+    fn a_signal_handler_forks_on_a_thread_that_waits() {
+        let _alone = alone();
+        RUNS.set(true);
+        WAITS.set(true);
+        WAITING.add_one();
+        // Other tests' threads may still run.
+        let waits_for_itself = !wait(LONGEST, PAUSE, || !others_wait() && !others_run());
+        WAITING.remove_one();
+        WAITS.set(false);
+        RUNS.set(false);
+        assert!(!waits_for_itself);
+    }
+
+    #[test]
+    fn a_child_with_the_id_of_the_process_that_counted() {
+        let _alone = alone();
+        let status = status_of(|| {
+            RUNNING.add_one();
+            WAITING.add_one();
+            FORKS.add_one();
+            in_child();
+            RUNNING.get() == 0 && WAITING.get() == 0 && FORKS.get() == 0
+        });
         assert_eq!(status, 0);
     }
 
@@ -399,13 +462,9 @@ mod tests {
             let forks = (0..50).all(|_| {
                 let since = Instant::now();
                 let status = status_of(|| {
-                    let is_alone = RUNNING.get() == 0;
                     // The child's own threads can run, and its forks wait for them.
                     let _running = Running::begin();
-                    is_alone
-                        && RUNNING.get() == 1
-                        && !IS_BUSY.load(Ordering::SeqCst)
-                        && status_of(|| !RUNS.get()) == 0
+                    RUNNING.get() == 1 && !IS_BUSY.load(Ordering::SeqCst) && status_of(|| !RUNS.get()) == 0
                 });
                 // On a busy machine, the fork may have given up.
                 status == 0 || since.elapsed() >= LONGEST_RUN
