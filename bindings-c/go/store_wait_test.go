@@ -19,8 +19,8 @@ import (
 
 func threadsMade() int { return pprof.Lookup("threadcreate").Count() }
 
-// mostForAStore is how many threads the calls of 400 goroutines may create. Go creates some for itself: on a busy machine,
-// it adds one whenever the system preempts a short C call.
+// mostForAStore is how many threads the calls of 400 goroutines may create. With a thread for each call, there would be
+// at least 400. On a busy machine, Go adds some whenever the system preempts short C calls.
 const mostForAStore = 200
 
 func TestGoroutinesThatAskAStoreAreFewThreads(t *testing.T) {
