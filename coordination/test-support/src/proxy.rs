@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{sleep, spawn};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How the proxy treats the data it receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +97,15 @@ impl Proxy {
         self.inner.opened.load(Ordering::Relaxed)
     }
 
+    /// Waits for another connection, even if the client has given up on it: the system keeps it until it is accepted.
+    pub fn wait_for_more_connections(&self, than: u64) -> bool {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while self.connections() <= than && Instant::now() < deadline {
+            sleep(Duration::from_millis(10));
+        }
+        self.connections() > than
+    }
+
     #[allow(dead_code)]
     pub fn harms(&self) -> u64 {
         self.inner.harms.load(Ordering::Relaxed)
@@ -113,6 +122,7 @@ impl Drop for Proxy {
 
 impl Inner {
     fn serve(self: &Arc<Self>, client: TcpStream) {
+        let number = self.opened.fetch_add(1, Ordering::Relaxed);
         let (_, to) = *self.conduct.lock().unwrap();
         // If the server is down, the client's connection is closed.
         let Ok(server) = TcpStream::connect(("127.0.0.1", to)) else { return };
@@ -120,7 +130,6 @@ impl Inner {
             stream.set_nodelay(true).unwrap();
             self.open.lock().unwrap().push(stream.try_clone().unwrap());
         }
-        let number = self.opened.fetch_add(1, Ordering::Relaxed);
         let ways = [(client.try_clone(), server.try_clone(), false), (Ok(server), Ok(client), true)];
         for (from, to, is_answer) in ways {
             let (inner, from, to) = (Arc::clone(self), from.unwrap(), to.unwrap());
