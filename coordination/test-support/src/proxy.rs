@@ -34,8 +34,8 @@ pub struct Proxy {
 
 struct Inner {
     conduct: Mutex<(Conduct, u16)>,
-    /// The number of connections opened so far. Those numbered below `silent_below` are silent.
-    opened: AtomicU64,
+    /// The number of connections accepted so far. Those numbered below `silent_below` are silent.
+    accepted: AtomicU64,
     silent_below: AtomicU64,
     /// The number of times data was cut off, delayed or lost.
     harms: AtomicU64,
@@ -49,7 +49,7 @@ impl Proxy {
         let port = listener.local_addr().unwrap().port();
         let inner = Arc::new(Inner {
             conduct: Mutex::new((Conduct::Good, to)),
-            opened: AtomicU64::new(0),
+            accepted: AtomicU64::new(0),
             silent_below: AtomicU64::new(0),
             harms: AtomicU64::new(0),
             random: Mutex::new(seed),
@@ -89,21 +89,22 @@ impl Proxy {
     /// Lets nothing more through the current connections, without telling either side, as when a firewall has forgotten
     /// them.
     pub fn forget(&self) {
-        self.inner.silent_below.store(self.inner.opened.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.inner.silent_below.store(self.inner.accepted.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Returns the number of connections opened so far.
+    /// Returns the number of connections accepted so far.
     pub fn connections(&self) -> u64 {
-        self.inner.opened.load(Ordering::Relaxed)
+        self.inner.accepted.load(Ordering::Relaxed)
     }
 
-    /// Waits for another connection, even if the client has given up on it: the system keeps it until it is accepted.
-    pub fn wait_for_more_connections(&self, than: u64) -> bool {
+    /// Waits up to a minute for a connection after the first `n`. Returns false if no client connects. A connection
+    /// counts even if the client gives up before the proxy accepts it.
+    pub fn wait_for_connection(&self, n: u64) -> bool {
         let deadline = Instant::now() + Duration::from_secs(60);
-        while self.connections() <= than && Instant::now() < deadline {
+        while self.connections() <= n && Instant::now() < deadline {
             sleep(Duration::from_millis(10));
         }
-        self.connections() > than
+        self.connections() > n
     }
 
     #[allow(dead_code)]
@@ -122,7 +123,7 @@ impl Drop for Proxy {
 
 impl Inner {
     fn serve(self: &Arc<Self>, client: TcpStream) {
-        let number = self.opened.fetch_add(1, Ordering::Relaxed);
+        let number = self.accepted.fetch_add(1, Ordering::Relaxed);
         let (_, to) = *self.conduct.lock().unwrap();
         // If the server is down, the client's connection is closed.
         let Ok(server) = TcpStream::connect(("127.0.0.1", to)) else { return };

@@ -128,7 +128,7 @@ fn close_after(store: &impl Backend, namespace: &str, harm: impl Fn(&Proxy)) {
             lines.iter().find(ends).cloned()
         });
         let is_released = end.starts_with("event released ");
-        let is_late = end.contains("no answer within ") && proxy.wait_for_more_connections(connections);
+        let is_late = end.contains("no answer within ") && proxy.wait_for_connection(connections);
         assert!(is_released || is_late, "it did not connect again, or gave up early:\n{}", holder.text());
         *(if is_released { &mut released } else { &mut late }) += 1;
     }
