@@ -88,15 +88,20 @@ pub struct Lease {
     layout: Layout,
     tolerance: Tolerance,
     made_in: &'static Process,
+    /// The current node, or the last one. It changes only under the lock, but a child process, where the lock may never
+    /// be released, reads it too.
+    node: AtomicU64,
     present: Mutex<Option<Present>>,
     losses: AtomicU64,
     keeper: Box<dyn LeaseKeeper>,
 }
 
-/// The lease's current node, or its last one.
+/// `Lease::node` before there is a node.
+const NO_NODE: u64 = u64::MAX;
+
+/// The state of the lease's current node, or of its last one.
 #[derive(Debug, Clone, Copy)]
 struct Present {
-    node: u64,
     limit: &'static AtomicU64,
     claim: &'static LeasedNode,
     /// The first tick in which nothing may be issued, or `None` after [`Lease::end`].
@@ -111,6 +116,7 @@ impl Lease {
             layout: *layout,
             tolerance,
             made_in: Process::current(),
+            node: AtomicU64::new(NO_NODE),
             present: Mutex::new(None),
             losses: AtomicU64::new(0),
             keeper,
@@ -137,7 +143,8 @@ impl Lease {
         let bits = self.layout.sequence_bits();
         let before = slot(first_tick, bits).map_or(u64::MAX, |first| first.saturating_sub(1));
         let mut present = self.lock();
-        *present = Some(Present { node, limit, claim, bound: Some(bound) });
+        self.node.store(node, Ordering::Relaxed);
+        *present = Some(Present { limit, claim, bound: Some(bound) });
         let last = self.cursor.slot.fetch_max(before, Ordering::AcqRel).max(before);
         // The node begins at the sequence number of a fresh tick.
         self.cursor.first.store(last, Ordering::Release);
@@ -194,7 +201,7 @@ impl Lease {
 
     /// The current node, or the last one.
     pub fn node(&self) -> Option<u64> {
-        self.lock().map(|present| present.node)
+        Some(self.node.load(Ordering::Relaxed)).filter(|&node| node != NO_NODE)
     }
 
     /// Counts a lost lease: one that expired, or whose node another process has.
@@ -254,8 +261,8 @@ impl LeaseUse {
     /// Passes the node and the word that holds its limit to `follow`. Nothing can change them until `follow`
     /// has stored them.
     pub(crate) fn look(&self, follow: impl FnOnce(u64, &'static AtomicU64)) {
-        if let Some(Present { node, limit, .. }) = *self.lease.lock() {
-            follow(node, limit);
+        if let Some(Present { limit, .. }) = *self.lease.lock() {
+            follow(self.lease.node.load(Ordering::Relaxed), limit);
         }
     }
 
@@ -264,9 +271,9 @@ impl LeaseUse {
         self.lease.lock().is_none_or(|present| present.bound.is_none())
     }
 
-    /// The current node, or the last one. `None` in a child process, where the lock may never be released.
+    /// The current node, or the last one.
     pub(crate) fn node(&self) -> Option<u64> {
-        self.lease.is_alive().then(|| self.lease.node())?
+        self.lease.node()
     }
 
     pub(crate) fn wake(&self) {
@@ -305,7 +312,10 @@ impl LeaseUse {
 
     /// Describes the lease, for [`Snowflake::lease`](crate::Snowflake::lease).
     pub(crate) fn info(&self, rule: &Rule, now_ms: i64) -> LeaseInfo {
-        let present = *self.lease.lock();
+        let (present, node) = {
+            let present = self.lease.lock();
+            (*present, self.node().unwrap_or_default())
+        };
         let keeper = &self.lease.keeper;
         let bound = present.and_then(|present| present.bound);
         let bound_ms = bound.map_or(0, |bound| rule.start_ms(bound));
@@ -316,7 +326,6 @@ impl LeaseUse {
             (_, false) => LeaseState::Unreachable,
             _ => LeaseState::Held,
         };
-        let node = present.map_or(0, |present| present.node);
         LeaseInfo { node, bound_ms, left_ms, store: keeper.store().into(), state }
     }
 

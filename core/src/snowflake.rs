@@ -136,7 +136,7 @@ impl<C> Snowflake<C> {
     /// The values of all node fields combined into one number, highest field first.
     ///
     /// With a lease, the node may change after the lease is lost, so this is the node of either the last ID
-    /// or the next one.
+    /// or the next one. In a forked child, this is still the parent's node.
     pub fn node(&self) -> u64 {
         self.lease.as_ref().and_then(LeaseUse::node).unwrap_or_else(|| self.node.load(Ordering::Relaxed))
     }

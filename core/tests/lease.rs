@@ -331,20 +331,24 @@ fn children_have_none_of_it() {
     let test = Test::new(1_500_000_000_009);
     let ids = test.ids();
     test.hold(11);
+    let assert_child_has_none = || {
+        // SAFETY: the child calls only async-signal-safe functions, which use no lock and no heap.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let codes = [code(ids.next_id()), code(ids.lease())];
+            let has_none = ids.node() == 11 && codes == [ErrorCode::Forked; 2];
+            // SAFETY: this ends the child immediately.
+            unsafe { libc::_exit(i32::from(!has_none)) };
+        }
+        let mut status = 1;
+        // SAFETY: this writes only to `status`.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0);
+    };
+    // Before the parent's first ID, and after it.
+    assert_child_has_none();
     let first = ids.next_id().unwrap();
-    let forked =
-        |ids: &Snowflake| code(ids.next_id()) == ErrorCode::Forked && code(ids.lease()) == ErrorCode::Forked;
-    // SAFETY: the child calls only async-signal-safe functions, which use no lock and no heap.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        let is_forked = forked(&ids);
-        // SAFETY: this ends the child immediately.
-        unsafe { libc::_exit(i32::from(!is_forked)) };
-    }
-    let mut status = 1;
-    // SAFETY: this writes only to `status`.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    assert_eq!(status, 0);
+    assert_child_has_none();
     assert!(ids.next_id().unwrap() > first);
     drop(ids);
     assert_eq!(test.keeper.left.load(Ordering::SeqCst), 1);

@@ -45,6 +45,7 @@ fn forked() {
     let ids = open(&Snowflake::builder().lease(&address)).unwrap();
     let orders = Counter::open("orders", &address).unwrap();
     assert_eq!((orders.next_id().unwrap(), OPENED.load(Ordering::Relaxed)), (1, 2));
+    let node = ids.node();
     let of_child = AssertUnwindSafe((&ids, &orders));
     let child = fork(|| {
         let of_child = of_child;
@@ -52,7 +53,8 @@ fn forked() {
         assert_eq!(ids.next_id().unwrap_err().code(), ErrorCode::Forked);
         let own = open(&Snowflake::builder().lease(&address)).unwrap();
         assert_eq!(OPENED.load(Ordering::Relaxed), 3);
-        assert_ne!(own.node(), ids.node());
+        assert_eq!(ids.node(), node);
+        assert_ne!(own.node(), node);
         assert!(orders.next_id().unwrap() > 1);
         let inbox = Sequences::open("inbox", &address).unwrap();
         assert_eq!((inbox.next_id("alice").unwrap(), OPENED.load(Ordering::Relaxed)), (1, 4));
