@@ -986,7 +986,9 @@ mod tests {
             scheme in "(redis|rediss-cluster|redis-sentinel|postgres|mysql|etcd|zookeeper|sqlite)",
             rest in "[a-z0-9:/@?&=%,#.\\[\\]~ -]{0,40}",
         ) {
-            if let Ok(address) = Address::parse(&format!("{scheme}://{rest}")) {
+            let address = Address::parse(&format!("{scheme}://{rest}"));
+            // SQLite has no driver that would read the URL.
+            if let Some(address) = address.ok().filter(|address| address.scheme() != Scheme::Sqlite) {
                 let again = Address::parse(&address.driver_url());
                 prop_assert!(again.is_ok(), "{} {:?}", address.driver_url(), again);
                 prop_assert_eq!(again.map(|it| it.key()), Ok(address.key()));

@@ -243,8 +243,8 @@ fn programs_that_take_one_id_a_run_spread() {
         u64::from_ne_bytes(taken) % 16
     });
     let residues: HashSet<u64> = sequences.collect();
-    // With 64 random draws, only one run in a million misses more than four of the 16 residues.
-    assert!(residues.len() >= 12, "{residues:?}");
+    // With 64 random draws, fewer than one run in a billion misses more than five of the 16 residues.
+    assert!(residues.len() >= 11, "{residues:?}");
 }
 
 /// The clock of a call that waits while its process forks.
@@ -303,6 +303,7 @@ impl Wait for ForksWaiting {
 #[test]
 fn a_child_of_a_waiting_call_does_not_wait_in_its_parents_queue() {
     let folder = std::env::temp_dir().join(format!("polyflake-fork-waiting-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
     // The tick has a slot for the child, although a leader also takes one for a call that has just left.
     let layout = "timestamp:35|worker:10|sequence:2@0/1s";

@@ -54,6 +54,7 @@ const NOW: i64 = 1_800_000_000_000;
 /// file. The two IDs must differ.
 fn both_issue(node: u64, call: impl FnOnce(&Snowflake<HandClock>, &dyn Fn()) -> Result<u64, Error>) {
     let folder = std::env::temp_dir().join(format!("polyflake-gone-{node}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
     let path = folder.join("state");
     // SAFETY: a page of zeros that both processes share.

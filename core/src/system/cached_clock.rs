@@ -368,10 +368,14 @@ mod tests {
             let machine = &Machine { wall_ns: Cell::new(start), ..Machine::default() };
             // The counts that have passed since the last step, jump or stop.
             let mut since = u64::MAX;
+            // The time that the counter has counted. A counter keeps fractions of a count.
+            let mut counted_ns = 0;
             for event in events {
                 match event {
                     Event::Time(ns) => {
-                        let counts = ns.unsigned_abs() * mhz / 1000;
+                        let before = counted_ns * mhz / 1000;
+                        counted_ns += ns.unsigned_abs();
+                        let counts = counted_ns * mhz / 1000 - before;
                         machine.advance_counter(counts);
                         machine.advance_wall(ns + ns * ppm / 1_000_000);
                         since = since.saturating_add(counts);

@@ -425,6 +425,7 @@ mod tests {
     #[test]
     fn a_failed_sync_stops_past_what_is_reserved_and_no_earlier() {
         let folder = std::env::temp_dir().join(std::format!("polyflake-sync-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
         let now = Cell::new(1_800_000_000_000_i64);
         let clock = || Ok::<_, ClockError>(now.get());
@@ -468,6 +469,7 @@ mod tests {
     #[test]
     fn a_polled_call_takes_its_run_however_long_the_disk_took() {
         let folder = std::env::temp_dir().join(std::format!("polyflake-slow-sync-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
         let now = Cell::new(1_800_000_000_000_i64);
         let clock = || Ok::<_, ClockError>(now.get());
