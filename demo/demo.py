@@ -147,7 +147,7 @@ class Clerk:
 
 def check_leases(report: Report, folder: Path) -> None:
     report.title(f"{CLERKS} processes, whose nodes come from a file")
-    # A node that this process leases here cannot be the orders' node, 39.
+    # The orders below use node 39 without a lease, so this process must not lease it.
     store = f"sqlite://{folder}/leases.sqlite?ttl=3s&nodes=100-199"
     # Nodes that are not free yet are the point here, and not worth a warning.
     logging.getLogger("polyflake").setLevel(logging.ERROR)

@@ -533,7 +533,7 @@ describe("inspector", { timeout: 1_800_000 }, () => {
     const shown = () =>
       page.evaluate(() => [
         document.title,
-        // How far a time is from now may change while the test runs.
+        // A time such as "in 2 days" may change while the test runs.
         document
           .querySelector("main")
           .innerText.replaceAll(/\bin [\d.,]+ (year|day)s?|[\d.,]+ (year|day)s? ago/g, ""),

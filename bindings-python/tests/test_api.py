@@ -917,6 +917,7 @@ def test_the_host_may_give_the_node() -> None:
     """Not every host provides a node; the core's tests cover the values that hosts provide."""
     for node in ("ordinal", {"datacenter": 1, "worker": "ordinal"}, "ip"):
         with contextlib.suppress(InvalidNodeError):
+            # On a built-in clock, this process would keep the node, which a later test may lease.
             assert 0 <= Snowflake(node=node, clock=held).node < 1024  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="node must be an int"):
         Snowflake(node="ordinals")  # type: ignore[arg-type]

@@ -88,15 +88,15 @@ pub struct Lease {
     layout: Layout,
     tolerance: Tolerance,
     made_in: &'static Process,
-    /// The current node, or the last one. It changes only under the lock, but a child process, where the lock may never
-    /// be released, reads it too.
+    /// The current node, or the last one. It changes only under the lock, but is read without it in a child process,
+    /// where the lock may never be released.
     node: AtomicU64,
     present: Mutex<Option<Present>>,
     losses: AtomicU64,
     keeper: Box<dyn LeaseKeeper>,
 }
 
-/// `Lease::node` before there is a node.
+/// The value of `Lease::node` until the lease gets its first node.
 const NO_NODE: u64 = u64::MAX;
 
 /// The state of the lease's current node, or of its last one.

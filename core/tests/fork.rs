@@ -243,7 +243,7 @@ fn programs_that_take_one_id_a_run_spread() {
         u64::from_ne_bytes(taken) % 16
     });
     let residues: HashSet<u64> = sequences.collect();
-    // With 64 random draws, fewer than one run in a billion misses more than five of the 16 residues.
+    // 64 random draws miss more than five of the 16 residues in less than one run in a billion.
     assert!(residues.len() >= 11, "{residues:?}");
 }
 

@@ -331,14 +331,14 @@ fn children_have_none_of_it() {
     let test = Test::new(1_500_000_000_009);
     let ids = test.ids();
     test.hold(11);
-    let assert_child_has_none = || {
+    let check_child = || {
         // SAFETY: the child calls only async-signal-safe functions, which use no lock and no heap.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let codes = [code(ids.next_id()), code(ids.lease())];
-            let has_none = ids.node() == 11 && codes == [ErrorCode::Forked; 2];
+            let is_right = codes == [ErrorCode::Forked; 2] && ids.node() == 11;
             // SAFETY: this ends the child immediately.
-            unsafe { libc::_exit(i32::from(!has_none)) };
+            unsafe { libc::_exit(i32::from(!is_right)) };
         }
         let mut status = 1;
         // SAFETY: this writes only to `status`.
@@ -346,9 +346,9 @@ fn children_have_none_of_it() {
         assert_eq!(status, 0);
     };
     // Before the parent's first ID, and after it.
-    assert_child_has_none();
+    check_child();
     let first = ids.next_id().unwrap();
-    assert_child_has_none();
+    check_child();
     assert!(ids.next_id().unwrap() > first);
     drop(ids);
     assert_eq!(test.keeper.left.load(Ordering::SeqCst), 1);

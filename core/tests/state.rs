@@ -934,7 +934,7 @@ fn the_first_id_of_a_new_file_spreads() {
             .collect();
         children.into_iter().map(|child| child.join().unwrap()).collect()
     });
-    // With 24 random draws, which differ by node and tick, fewer than one run in 100 million has fewer than six of the
-    // 16 residues.
+    // Each node draws its own residue in each tick. 24 random draws cover five of the 16 residues or fewer in less
+    // than one run in 100 million.
     assert!(residues.len() >= 6, "{residues:?}");
 }

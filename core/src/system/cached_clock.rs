@@ -368,7 +368,7 @@ mod tests {
             let machine = &Machine { wall_ns: Cell::new(start), ..Machine::default() };
             // The counts that have passed since the last step, jump or stop.
             let mut since = u64::MAX;
-            // The time that the counter has counted. A counter keeps fractions of a count.
+            // All the time that the counter has run, so that no event's fraction of a count is lost.
             let mut counted_ns = 0;
             for event in events {
                 match event {

@@ -83,7 +83,7 @@ class DecodedTest {
         Decoded decoded = Layout.of("cosid").decode(id);
         assertEquals(parsed.getMachineId(), decoded.field("machine"));
         assertEquals(parsed.getSequence(), decoded.sequence());
-        // CosId's local time names no instant in the hour that is repeated when clocks are set back.
+        // CosId gives a local time, which is ambiguous in the hour that repeats when clocks are set back.
         assertEquals(parsed.getTimestamp(), LocalDateTime.ofInstant(decoded.time(), ZoneId.systemDefault()));
 
         check("cosid-second", Map.of("machine", 1000L), new SecondSnowflakeId(1000)::generate);
