@@ -15,7 +15,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::thread::sleep;
+use std::thread::{panicking, sleep};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock, statvfs};
@@ -174,6 +174,11 @@ impl Drop for Server {
         if self.child.is_some() {
             // Let the server run again, so that it can stop its own child processes.
             self.resume();
+        }
+        if panicking() {
+            let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+            println!("the end of the log of {:?}, port {}:", self.command[0], self.port);
+            log.lines().skip(log.lines().count().saturating_sub(100)).for_each(|line| println!("{line}"));
         }
         let Some(mut child) = self.child.take() else { return };
         let pid = Pid::from_child(&child);

@@ -45,7 +45,7 @@ fn processes_are_killed(store: &impl Backend, name: &str, during: Duration) {
     const THREADS: u64 = 4;
     const STEP: u64 = 500;
     let (journals, mut random) = (Journals::new(), Random::new());
-    let settings = settings(name, &[&store.url()], &[&format!("step={STEP}"), "max_wait_ms=60000"]);
+    let settings = settings(name, &[&store.url()], &[&format!("step={STEP}")]);
     let start_one = || {
         let mut taker = begin(&journals, &settings);
         taker.tell(&format!("threads {THREADS}"));
@@ -122,8 +122,7 @@ pub(crate) fn two_by_turns_with_a_step_of_1(store: &impl Backend) {
 
 pub(crate) fn blocks_beside_numbers(store: &impl Backend) {
     let journals = Journals::new();
-    journals
-        .run(&settings("blocks", &[&store.url()], &["step=50", "max_wait_ms=60000"]), "every_store::blocks");
+    journals.run(&settings("blocks", &[&store.url()], &["step=50"]), "every_store::blocks");
     TakenNumbers::of(&journals).unique(5_000).increasing();
 }
 
@@ -166,7 +165,7 @@ fn blocks() {
 
 pub(crate) fn give_back_raced_by_others(store: &impl Backend) {
     let journals = Journals::new();
-    let settings = settings("raced", &[&store.url()], &["step=20", "max_wait_ms=60000"]);
+    let settings = settings("raced", &[&store.url()], &["step=20"]);
     let start = || journals.start_with(&settings, "every_store::opens_and_closes", &[]);
     let mut all: Vec<_> = (0..3).map(|_| start()).collect();
     for process in &mut all {
@@ -194,7 +193,7 @@ pub(crate) fn a_store_that_stops_and_one_that_dies<B: Backend>() {
     let journals = Journals::new();
     // The next segment is requested once 200 numbers have been taken.
     let address = format!("{}?ttl=6s", store.url());
-    let settings = settings("orders", &[&address], &["step=2000", "max_wait_ms=3000"]);
+    let settings = settings("orders", &[&address], &["step=2000"]);
     let mut taker = start(&journals, &settings);
     for is_killed in [false, true] {
         // Take numbers until a segment has just begun and the next has not been requested.
@@ -216,7 +215,7 @@ pub(crate) fn a_store_that_stops_and_one_that_dies<B: Backend>() {
         taker.wait_for_outage();
         taker.take(500);
         // The outage outlasts the numbers in hand.
-        let error = taker.take_until_refused(10_000);
+        let error = taker.take_until_none_come(10_000);
         assert!(error.starts_with("counter_unavailable "), "{error}");
         assert!(error.contains("the store cannot be reached"), "{error}");
         if is_killed {
@@ -269,7 +268,7 @@ pub(crate) fn two_minutes_without_the_store<B: Backend>() {
 pub(crate) fn a_store_that_forgets<B: Forgets>() {
     let store = B::begin();
     let journals = Journals::new();
-    let settings = settings("orders", &[&store.url()], &["step=10", "max_wait_ms=60000"]);
+    let settings = settings("orders", &[&store.url()], &["step=10"]);
     let mut old = start(&journals, &settings);
     old.take(100);
     let mark = old.mark();

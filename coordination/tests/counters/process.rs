@@ -70,7 +70,7 @@ pub(crate) fn forked_processes_take_their_own(store: &impl Backend) {
     let journals = Journals::new();
     let folder = format!("folder={}", journals.folder().display());
     for (name, step) in [("forked", "step=50"), ("forked-by-ones", "step=1")] {
-        let settings = settings(name, &[&store.url()], &[step, "max_wait_ms=60000"]);
+        let settings = settings(name, &[&store.url()], &[step]);
         journals.run(&format!("{folder}\n{settings}"), "process::forked");
         let taken = TakenNumbers::of(&journals);
         taken.unique(700).increasing();
@@ -153,7 +153,7 @@ fn forked() {
 pub(crate) fn closed_amid_calls<B: Backend>() {
     let store = B::begin();
     let journals = Journals::new();
-    let settings = settings("closed", &[&store.url()], &["step=40", "max_wait_ms=60000"]);
+    let settings = settings("closed", &[&store.url()], &["step=40"]);
     journals.run(&settings, "process::closes");
     // The next process continues where they stopped.
     let last = *TakenNumbers::of(&journals).unique(100).increasing().all().last().unwrap();
@@ -192,8 +192,7 @@ fn closes() {
 /// The store is asked once for all waiting calls, and no number is lost.
 pub(crate) fn threads_share_questions_with_a_step_of_1(store: &impl Backend) {
     const THREADS: u64 = 8;
-    let counter =
-        options(&settings("shared", &[&store.url()], &["step=1", "max_wait_ms=60000"])).open().unwrap();
+    let counter = options(&settings("shared", &[&store.url()], &["step=1"])).open().unwrap();
     let (all, highest, calls) = (Mutex::new(Vec::new()), AtomicU64::new(0), AtomicU64::new(0));
     let take = |thread: u64| {
         for call in 0..6 {

@@ -85,7 +85,7 @@ fn options_that_cannot_be() {
 }
 
 fn with_a_wrong_password(url: &str, says: &str) {
-    let settings = settings("orders", &[url], &["max_wait_ms=20000"]);
+    let settings = settings("orders", &[url], &[]);
     let (code, text) = why(&settings);
     assert_eq!(code, ErrorCode::CounterUnavailable, "{text}");
     assert!(text.contains(says) && text.contains("127.0.0.1:"), "{text}");

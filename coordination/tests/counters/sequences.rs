@@ -24,9 +24,10 @@ use crate::servers::redis::Redis;
 /// The number of keys that a test's processes use.
 const KEYS: u64 = 40;
 
+/// As in [`crate::taker::options`], calls wait for a minute unless a test says otherwise.
 fn options(settings: &str) -> SequencesOptions {
     let (name, settings) = settings.split_once('\n').unwrap_or((settings, ""));
-    settings.lines().fold(SequencesOptions::new(name), |options, line| {
+    settings.lines().fold(SequencesOptions::new(name).max_wait_ms(60_000_u64), |options, line| {
         let (option, value) = line.split_once('=').unwrap();
         options.set(option, value)
     })

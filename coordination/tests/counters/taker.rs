@@ -15,10 +15,11 @@ use crate::taken_numbers::numbers_of;
 /// How many numbers a thread takes at a time, before it records them.
 pub(crate) const AT_A_TIME: u64 = 20;
 
-/// Creates options from a counter's name and lines such as `step=100`.
+/// Creates options from a counter's name and lines such as `step=100`. On a busy machine, an answer may take seconds, so
+/// calls wait for a minute unless a test says otherwise.
 pub(crate) fn options(settings: &str) -> CounterOptions {
     let (name, settings) = settings.split_once('\n').unwrap_or((settings, ""));
-    settings.lines().fold(CounterOptions::new(name), |options, line| {
+    settings.lines().fold(CounterOptions::new(name).max_wait_ms(60_000_u64), |options, line| {
         let (option, value) = line.split_once('=').unwrap();
         options.set(option, value)
     })
@@ -49,6 +50,13 @@ fn take_some(counter: &Counter, way: u64, to: &mut Vec<u64>) -> Result<(), Error
     }
 }
 
+fn take(counter: &Counter, count: u64, journal: &Journal) -> Result<(), Error> {
+    let mut taken = Vec::new();
+    let result = (0..count).try_for_each(|_| counter.next_id().map(|number| taken.push(number)));
+    journal.numbers(99, &taken);
+    result
+}
+
 /// Takes numbers, pausing each time, until the counter is closed. With several stores, there are no blocks.
 pub(crate) fn stream(counter: &Counter, journal: &Journal, way: u64, pause: Duration) {
     let mut last_error = None;
@@ -72,6 +80,7 @@ pub(crate) fn stream(counter: &Counter, journal: &Journal, way: u64, pause: Dura
 /// Opens a counter, and obeys the commands on its standard input, answering each unless noted otherwise:
 /// - `threads N`: takes numbers in N threads from now on. No answer.
 /// - `take N`: takes N numbers.
+/// - `take_briefly N`: takes N numbers, but waits no longer than half a second for any of them.
 /// - `raise N`, `peek`, `in_hand`, `remove`, `close`.
 /// - `exit`: exits without closing, as at the end of that input. No answer.
 #[test]
@@ -94,12 +103,12 @@ fn a_taker() {
                 }
                 continue;
             }
-            "take" => {
-                let mut taken = Vec::new();
-                let result = (0..number).try_for_each(|_| counter.next_id().map(|number| taken.push(number)));
-                journal.numbers(99, &taken);
-                result
-            }
+            "take" => take(&counter, number, &journal),
+            // This Counter shares the numbers in hand.
+            "take_briefly" => options(&settings)
+                .max_wait_ms(500_u64)
+                .open()
+                .and_then(|brief| take(&brief, number, &journal)),
             "raise" => counter.raise(number),
             "peek" => counter.peek().map(|number| journal.write(&format!("last {number}"))),
             "in_hand" => counter.stats().map(|stats| journal.write(&format!("in_hand {}", stats.in_hand))),
@@ -184,9 +193,14 @@ impl Taker {
         numbers
     }
 
-    /// Takes numbers until none arrive within `max_wait_ms`, and returns the error.
+    /// Takes numbers until waiting for more would not help, and returns the error.
     pub(crate) fn take_until_refused(&mut self, count: usize) -> String {
         self.fails(&format!("take {count}"))
+    }
+
+    /// Takes numbers until none arrive within half a second, and returns the error.
+    pub(crate) fn take_until_none_come(&mut self, count: usize) -> String {
+        self.fails(&format!("take_briefly {count}"))
     }
 
     /// Returns the numbers that the process has taken since a mark.

@@ -44,7 +44,7 @@ fn a_lost_reply_has_fewer_than_are_wanted_next() {
         let redis = Redis::new();
         // An attempt takes at most half a second.
         let url = format!("{}?ttl=3s", redis.url());
-        let counter = options(&settings("orders", &[&url], &[step, "max_wait_ms=60000"])).open().unwrap();
+        let counter = options(&settings("orders", &[&url], &[step])).open().unwrap();
         let mut all = vec![counter.next_id().unwrap()];
         redis.server.pause();
         thread::scope(|scope| {
@@ -136,8 +136,10 @@ fn a_close_amid_a_wait() {
 fn a_store_that_is_down_is_not_asked_all_the_time() {
     for step in ["step=1", "step=10"] {
         let mut redis = Redis::new();
-        let settings = settings("orders", &[&redis.url()], &[step, "max_wait_ms=3000"]);
-        let counter = options(&settings).open().unwrap();
+        let options = options(&settings("orders", &[&redis.url()], &[step]));
+        let patient = options.open().unwrap();
+        // This opens at once, because the other is open.
+        let counter = options.max_wait_ms(3_000_u64).open().unwrap();
         redis.server.kill();
         let listener = TcpListener::bind(("127.0.0.1", redis.port())).unwrap();
         let asked = Arc::new(AtomicU64::new(0));
@@ -167,6 +169,7 @@ fn a_store_that_is_down_is_not_asked_all_the_time() {
         let asked = asked.load(Ordering::Relaxed);
         assert!((1..=60).contains(&asked), "{asked} times");
         counter.close();
+        patient.close();
     }
 }
 
@@ -176,7 +179,7 @@ fn calls_that_are_awaited() {
     let redis = Redis::new();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
-        let options = options(&settings("orders", &[&redis.url()], &["step=1", "max_wait_ms=60000"]));
+        let options = options(&settings("orders", &[&redis.url()], &["step=1"]));
         let counter = Arc::new(options.open_async().await.unwrap());
         redis.server.pause();
         let waiting: Vec<_> = (0..500)

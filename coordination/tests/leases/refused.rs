@@ -20,14 +20,23 @@ type Cases<'a> = &'a [(String, &'a [&'a str])];
 
 fn all_are_refused(cases: Cases<'_>) {
     let journals = Journals::new();
-    let start = |(url, _): &(String, _)| {
+    let start = |(url, _): &(String, &[&str])| {
         let separator = if url.contains('?') { '&' } else { '?' };
         // An attempt may take a sixth of the TTL. On a busy machine, a server may take a while to hash a password.
         journals.start(&format!("{url}{separator}ttl=30s&wait=2s&init=always"))
     };
-    let mut holders: Vec<_> = cases.iter().map(start).collect();
-    for (holder, (url, says)) in holders.iter_mut().zip(cases) {
-        let error = holder.refused();
+    let mut holders: Vec<_> = cases.iter().map(&start).collect();
+    for (holder, case) in holders.iter_mut().zip(cases) {
+        let (url, says) = case;
+        let mut error = holder.refused();
+        // On a busy machine, the only attempt may receive no answer. Then another process tries.
+        for _ in 0..20 {
+            if !error.contains(": no answer within ") || says.contains(&"no answer ") {
+                break;
+            }
+            *holder = start(case);
+            error = holder.refused();
+        }
         assert!(error.starts_with("lease_unavailable lease_unavailable: "), "{url}: {error}");
         for text in *says {
             assert!(error.contains(text), "{url}: {error}");
