@@ -88,7 +88,8 @@ test("vitest", () => {
   const main = join(dirname(vitest), JSON.parse(readFileSync(vitest, "utf8")).bin.vitest);
   const root = fileURLToPath(new URL("vitest", import.meta.url));
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-  const output = execFileSync(process.execPath, [main, "run", "--root", root, "--reporter", "json"], {
+  const options = ["--root", root, "--reporter", "json", "--testTimeout", "120000"];
+  const output = execFileSync(process.execPath, [main, "run", ...options], {
     encoding: "utf8",
     env,
     stdio: ["ignore", "pipe", "pipe"],

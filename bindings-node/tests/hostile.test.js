@@ -213,7 +213,7 @@ describe("a runtime whose clocks were replaced before the package was loaded", {
       execFileSync(process.execPath, ["--input-type=module", "-e", code + LOG], {
         cwd: fileURLToPath(new URL("..", import.meta.url)),
         encoding: "utf8",
-        timeout: 10_000,
+        timeout: 120_000,
       }),
     );
   const ENDED = "SEQUENCE_EXHAUSTED";

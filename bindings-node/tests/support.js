@@ -37,6 +37,22 @@ export async function failsLater(promise, code, ...says) {
   return checkError(error, code, says);
 }
 
+/**
+ * Checks that the event loop turns while `run` waits. On a busy machine, this process may stand still for that long, so
+ * `run` may have to run again.
+ */
+export async function doesNotBlock(run) {
+  let turns = 0;
+  for (let tries = 0; turns <= 10 && tries < 20; tries += 1) {
+    turns = 0;
+    const timer = setInterval(() => {
+      turns += 1;
+    }, 1);
+    await run().finally(() => clearInterval(timer));
+  }
+  assert.ok(turns > 10, `the event loop turned ${turns} times`);
+}
+
 export function thrownBy(call) {
   try {
     call();
