@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -25,10 +26,8 @@ func counterStore(t *testing.T) (address string, stop, start func()) {
 	if err != nil {
 		t.Skip("needs redis-server")
 	}
-	listener := must(net.Listen("tcp", "127.0.0.1:0"))
-	where := listener.Addr().String()
-	_, port, _ := net.SplitHostPort(where)
-	listener.Close()
+	port := freePort()
+	where := "127.0.0.1:" + port
 	folder := t.TempDir()
 	var process *exec.Cmd
 	stop = func() {
@@ -56,9 +55,23 @@ func counterStore(t *testing.T) (address string, stop, start func()) {
 	return "redis://" + where + "/0", stop, start
 }
 
+// freePort returns a free port that no system uses for outgoing connections, so that it is still free after a restart.
+func freePort() string {
+	for {
+		port := fmt.Sprint(30_000 + rand.IntN(2_768))
+		if listener, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			listener.Close()
+			return port
+		}
+	}
+}
+
+// opened opens a counter. On a busy machine, an answer may take seconds, so its calls wait for a minute unless a test
+// says otherwise.
 func opened(t *testing.T, name, address string, options ...polyflake.CounterOption) *polyflake.Counter {
 	t.Helper()
-	counter, err := polyflake.OpenCounter(name, append(options, polyflake.CounterStore(address))...)
+	counter, err := polyflake.OpenCounter(name, append(
+		[]polyflake.CounterOption{polyflake.CounterMaxWait(time.Minute), polyflake.CounterStore(address)}, options...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

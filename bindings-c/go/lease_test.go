@@ -238,7 +238,7 @@ func TestLeaseOptions(t *testing.T) {
 // A process that was stopped for longer than its lease continues with another node. IDs are taken in Go too, and each
 // has the node that was held when it was issued.
 func TestLeaseChangesItsNode(t *testing.T) {
-	address := store(t, "ttl=3s&wait=20s&nodes=750-751")
+	address := store(t, "ttl=3s&wait=2m&nodes=750-751")
 	stopped, said := other(t, address)
 	if said != "750" && said != "751" {
 		t.Fatalf("said %s", said)
@@ -247,7 +247,7 @@ func TestLeaseChangesItsNode(t *testing.T) {
 	stopped.line("taken")
 	must(0, stopped.process.Process.Signal(syscall.SIGSTOP))
 	// Gets the node once the other process's lease has expired.
-	ids := leased(t, address, polyflake.Node(node))
+	ids := leased(t, address, polyflake.Node(node), polyflake.MaxWait(time.Minute))
 	seen := map[polyflake.ID]bool{}
 	for range 1000 {
 		seen[must(ids.NextID())] = true
@@ -297,17 +297,15 @@ func minOf(ids map[polyflake.ID]bool) (least polyflake.ID) {
 }
 
 // redis starts a server, and returns its port.
-func redis(t *testing.T) (*os.Process, int) {
+func redis(t *testing.T) (*os.Process, string) {
 	t.Helper()
 	command, err := exec.LookPath("redis-server")
 	if err != nil {
 		t.Skip("needs redis-server")
 	}
-	listener := must(net.Listen("tcp", "127.0.0.1:0"))
-	port := listener.Addr().(*net.TCPAddr).Port
-	listener.Close()
+	port := freePort()
 	var output bytes.Buffer
-	process := exec.Command(command, "--port", fmt.Sprint(port), "--bind", "127.0.0.1", "--dir", t.TempDir(),
+	process := exec.Command(command, "--port", port, "--bind", "127.0.0.1", "--dir", t.TempDir(),
 		"--save", "", "--appendonly", "yes", "--daemonize", "no")
 	process.Stdout, process.Stderr = &output, &output
 	must(0, process.Start())
@@ -316,7 +314,7 @@ func redis(t *testing.T) (*os.Process, int) {
 		process.Wait()
 	})
 	eventually(t, "redis-server", func() bool {
-		connection, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", port))
+		connection, err := net.Dial("tcp", "127.0.0.1:"+port)
 		if err == nil {
 			connection.Close()
 		}
@@ -327,11 +325,11 @@ func redis(t *testing.T) (*os.Process, int) {
 
 func TestLeaseInRedis(t *testing.T) {
 	server, port := redis(t)
-	address := fmt.Sprintf("redis://127.0.0.1:%d/0?ttl=3s&wait=2m&init=always&nodes=752-759", port)
+	address := fmt.Sprintf("redis://127.0.0.1:%s/0?ttl=3s&wait=2m&init=always&nodes=752-759", port)
 	ids := leased(t, address, polyflake.MaxWait(0))
 	eventually(t, "an ID", func() bool { _, err := ids.NextID(); return err == nil })
 	info, _ := ids.Lease()
-	if info.Store != fmt.Sprintf("redis://127.0.0.1:%d/0", port) {
+	if info.Store != fmt.Sprintf("redis://127.0.0.1:%s/0", port) {
 		t.Errorf("%+v", info)
 	}
 

@@ -8,12 +8,19 @@ import { join } from "node:path";
 import { after } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 
+/** Returns a free port that no system uses for outgoing connections, so that it is still free after a restart. */
 async function freePort() {
-  const probe = createServer().listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const { port } = probe.address();
-  await new Promise((resolve) => probe.close(resolve));
-  return port;
+  for (;;) {
+    const port = 30_000 + Math.floor(Math.random() * 2_768);
+    const probe = createServer().listen(port, "127.0.0.1");
+    const isFree = await once(probe, "listening").then(
+      () => true,
+      () => false,
+    );
+    if (!isFree) continue;
+    await new Promise((resolve) => probe.close(resolve));
+    return port;
+  }
 }
 
 const ends = [];

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -130,13 +131,23 @@ def failure(call: Callable[[], object]) -> str:
     return ""
 
 
+def free_port() -> int:
+    """Returns a free port that no system uses for outgoing connections, so that it stays free."""
+    while True:
+        port = random.randrange(30_000, 32_768)
+        with socket.socket() as free:
+            try:
+                free.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+
+
 class Redis:
     """A server on a free port, which keeps its data in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.store = f"redis://127.0.0.1:{self.port}/0"
         self.folder = folder
         self.process: subprocess.Popen[bytes] | None = None

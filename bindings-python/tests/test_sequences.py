@@ -676,7 +676,7 @@ def test_redis_is_killed_and_comes_back(redis: Redis, caplog: pytest.LogCaptureF
 
 
 def test_a_lease_that_runs_out(redis: Redis) -> None:
-    address = redis.address("ttl=3s")
+    address = redis.address("ttl=3s&wait=2m")
     patient = Sequences("inbox", store=address, max_wait_ms=600_000)
     sequences = Sequences("inbox", store=address, max_wait_ms=50)
     assert patient.next_id("alice") == 1
@@ -725,7 +725,7 @@ tell(inbox.next_id("alice"))
 input()
 {end}
 """
-    with program(code, redis.address("ttl=3s")) as ending:
+    with program(code, redis.address("ttl=3s&wait=2m")) as ending:
         assert ending.told() == 1
         redis.kill()
         ending.go()

@@ -143,14 +143,14 @@ final class LeaseTest extends TestCase
         if ($command === '') {
             self::markTestSkipped('needs redis-server');
         }
-        $port = self::freePort();
+        $port = RedisServer::freePort();
         $log = ['file', "{$this->folder->path}/log", 'a'];
         $options = ['--port', $port, '--bind', '127.0.0.1', '--dir', $this->folder->path, '--save', '',
             '--appendonly', 'yes', '--daemonize', 'no'];
         $server = proc_open([$command, ...$options], [1 => $log, 2 => $log], $pipes);
         self::assertIsResource($server);
         try {
-            $ids = new Snowflake(lease: "redis://127.0.0.1:$port/0?init=always&nodes=746-746&wait=30s");
+            $ids = new Snowflake(lease: "redis://127.0.0.1:$port/0?init=always&nodes=746-746&wait=2m");
             self::assertSame(746, $ids->decode($ids->nextId())->node);
             self::assertSame("redis://127.0.0.1:$port/0", $ids->lease()?->store);
             $ids->close();
@@ -179,14 +179,5 @@ final class LeaseTest extends TestCase
             self::assertStringNotContainsString('hunter', $error->getTraceAsString());
         }
         array_map(ini_set(...), array_keys($before), array_values($before));
-    }
-
-    private static function freePort(): string
-    {
-        $listener = stream_socket_server('tcp://127.0.0.1:0');
-        self::assertIsResource($listener);
-        $name = (string) stream_socket_get_name($listener, false);
-        fclose($listener);
-        return substr($name, strlen('127.0.0.1:'));
     }
 }

@@ -21,12 +21,7 @@ final class RedisServer
      */
     public function __construct(private readonly string $folder)
     {
-        $listener = stream_socket_server('tcp://127.0.0.1:0');
-        if ($listener === false) {
-            throw new RuntimeException('no port is free');
-        }
-        $this->port = substr((string) stream_socket_get_name($listener, false), strlen('127.0.0.1:'));
-        fclose($listener);
+        $this->port = self::freePort();
         $this->address = "redis://127.0.0.1:$this->port/0";
         $this->start();
     }
@@ -39,6 +34,19 @@ final class RedisServer
     public static function isInstalled(): bool
     {
         return trim((string) shell_exec('command -v redis-server')) !== '';
+    }
+
+    /**
+     * Returns a free port that no system uses for outgoing connections, so that it is still free after a restart.
+     */
+    public static function freePort(): string
+    {
+        do {
+            $port = (string) random_int(30_000, 32_767);
+            $listener = @stream_socket_server("tcp://127.0.0.1:$port");
+        } while ($listener === false);
+        fclose($listener);
+        return $port;
     }
 
     public function start(): void
