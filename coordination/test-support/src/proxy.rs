@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 pub enum Conduct {
     /// Everything is passed on.
     Good,
-    /// Connections are cut, and data is delayed or lost, at random.
+    /// Connections are cut, and data is delayed or lost, at random. This happens less often while a client connects: some
+    /// databases need ten round trips for that, so that a busy machine would need minutes.
     Bad,
     /// Nothing gets through, and neither side is told.
     Silent,
@@ -22,9 +23,12 @@ pub enum Conduct {
     Frozen,
     /// Everything is delayed by 300 ms, in each direction.
     Late,
-    /// Like `Late`, but only while a client connects: after the first eight pieces, data is passed on without delay.
+    /// Like `Late`, but only while a client connects.
     SlowToConnect,
 }
+
+/// How many pieces of data, in each direction, a client may need to connect.
+const CONNECTS: u32 = 8;
 
 /// Forwards connections to a port on this host. Its threads exit when their connections close.
 pub struct Proxy {
@@ -163,7 +167,11 @@ impl Inner {
             if number < self.silent_below.load(Ordering::Relaxed) {
                 continue;
             }
-            let fate = if conduct == Conduct::Bad { self.below(100) } else { 100 };
+            let fate = match conduct {
+                Conduct::Bad if piece < CONNECTS => self.below(400),
+                Conduct::Bad => self.below(100),
+                _ => 100,
+            };
             if fate < 20 {
                 self.harms.fetch_add(1, Ordering::Relaxed);
             }
@@ -173,7 +181,7 @@ impl Inner {
                 2..5 => continue,
                 5..20 => sleep(Duration::from_millis(10 * self.below(20))),
                 _ if conduct == Conduct::Silent || (conduct == Conduct::Mute && is_answer) => continue,
-                _ if conduct == Conduct::Late || (conduct == Conduct::SlowToConnect && piece < 8) => {
+                _ if conduct == Conduct::Late || (conduct == Conduct::SlowToConnect && piece < CONNECTS) => {
                     sleep(Duration::from_millis(300));
                 }
                 _ => {}
