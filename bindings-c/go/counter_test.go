@@ -55,7 +55,7 @@ func counterStore(t *testing.T) (address string, stop, start func()) {
 	return "redis://" + where + "/0", stop, start
 }
 
-// freePort returns a free port that no system uses for outgoing connections, so that it is still free after a restart.
+// freePort returns a free port below the range for outgoing connections, so it is still free when a server restarts.
 func freePort() string {
 	for {
 		port := fmt.Sprint(30_000 + rand.IntN(2_768))
@@ -66,8 +66,8 @@ func freePort() string {
 	}
 }
 
-// opened opens a counter. On a busy machine, an answer may take seconds, so its calls wait for a minute unless a test
-// says otherwise.
+// opened opens a counter. On a busy machine, a store may take seconds to answer, so its calls wait for a minute unless
+// a test says otherwise.
 func opened(t *testing.T, name, address string, options ...polyflake.CounterOption) *polyflake.Counter {
 	t.Helper()
 	counter, err := polyflake.OpenCounter(name, append(

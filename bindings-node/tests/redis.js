@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 
-/** Returns a free port that no system uses for outgoing connections, so that it is still free after a restart. */
+/** Returns a free port below the range for outgoing connections, so it is still free when the server restarts. */
 async function freePort() {
   for (;;) {
     const port = 30_000 + Math.floor(Math.random() * 2_768);

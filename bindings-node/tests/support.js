@@ -38,8 +38,8 @@ export async function failsLater(promise, code, ...says) {
 }
 
 /**
- * Checks that the event loop turns while `run` waits. On a busy machine, this process may stand still for that long, so
- * `run` may have to run again.
+ * Checks that the event loop turns while `run` waits. On a busy machine, the process may get no CPU time during a short
+ * wait, so the check may have to be repeated.
  */
 export async function doesNotBlock(run) {
   let turns = 0;

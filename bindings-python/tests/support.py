@@ -132,7 +132,7 @@ def failure(call: Callable[[], object]) -> str:
 
 
 def free_port() -> int:
-    """Returns a free port that no system uses for outgoing connections, so that it stays free."""
+    """Returns a free port below the range for outgoing connections, so that it stays free."""
     while True:
         port = random.randrange(30_000, 32_768)
         with socket.socket() as free:

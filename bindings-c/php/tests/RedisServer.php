@@ -37,7 +37,7 @@ final class RedisServer
     }
 
     /**
-     * Returns a free port that no system uses for outgoing connections, so that it is still free after a restart.
+     * Returns a free port below the range for outgoing connections, so it is still free when the server restarts.
      */
     public static function freePort(): string
     {

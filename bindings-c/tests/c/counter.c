@@ -40,7 +40,7 @@ static struct sockaddr_in loopback(int number) {
   return where;
 }
 
-// Finds a free port that no system uses for outgoing connections, so that it is still free after a restart.
+// Finds a free port below the range for outgoing connections, so it is still free when the server restarts.
 static void find_port(void) {
   for (int tries = 0; tries < 2768; tries++) {
     int number = 30000 + (getpid() + tries) % 2768;
@@ -147,7 +147,7 @@ open_with(polyflake_counter **counter, polyflake_detail *detail, const char *nam
 static polyflake_counter *opened(const char *name, const char *option, const char *value) {
   polyflake_counter *counter = NULL;
   polyflake_detail detail = fresh_detail();
-  // On a busy machine, an answer may take seconds.
+  // On a busy machine, the store may take seconds to answer.
   const char *const pairs[] = {"max_wait_ms", "60000", "store", address, option, value, NULL};
   if (open_with(&counter, &detail, name, pairs) != POLYFLAKE_OK) {
     give_up(detail.message);

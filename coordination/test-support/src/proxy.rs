@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 pub enum Conduct {
     /// Everything is passed on.
     Good,
-    /// Connections are cut, and data is delayed or lost, at random. This happens less often while a client connects: some
-    /// databases need ten round trips for that, so that a busy machine would need minutes.
+    /// Connections are cut, and data is delayed or lost, at random. This happens less often while a client connects:
+    /// connecting to some databases takes ten round trips, and a busy machine would otherwise need minutes.
     Bad,
     /// Nothing gets through, and neither side is told.
     Silent,

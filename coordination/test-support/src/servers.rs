@@ -177,7 +177,7 @@ impl Drop for Server {
         }
         if panicking() {
             let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
-            println!("the end of the log of {:?}, port {}:", self.command[0], self.port);
+            println!("{:?} on port {} last logged:", self.command[0], self.port);
             log.lines().skip(log.lines().count().saturating_sub(100)).for_each(|line| println!("{line}"));
         }
         let Some(mut child) = self.child.take() else { return };

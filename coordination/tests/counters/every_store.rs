@@ -215,7 +215,7 @@ pub(crate) fn a_store_that_stops_and_one_that_dies<B: Backend>() {
         taker.wait_for_outage();
         taker.take(500);
         // The outage outlasts the numbers in hand.
-        let error = taker.take_until_none_come(10_000);
+        let error = taker.take_until_timeout(10_000);
         assert!(error.starts_with("counter_unavailable "), "{error}");
         assert!(error.contains("the store cannot be reached"), "{error}");
         if is_killed {

@@ -14,7 +14,7 @@ pub(crate) fn a_bad_network(store: &impl Backend) {
     let journals = Journals::new();
     let proxy = Proxy::new(store.port(), Random::new().below(u64::MAX));
     let address = store.url().replace(&format!(":{}", store.port()), &format!(":{}", proxy.port()));
-    // Small steps, so that the store is asked often. The waits below end if there is no progress.
+    // Small steps make each process query the store often. Its calls wait longer than this test waits for progress.
     let more = ["step=50", "max_wait_ms=600000"];
     let settings = settings("network", &[&format!("{address}?ttl=9s")], &more);
     proxy.behave(Conduct::Bad);

@@ -59,7 +59,7 @@ fn what_a_replica_confirmed_is_not_repeated() {
     pair.part();
     // The numbers in hand were confirmed, but no more arrive.
     loop {
-        let error = old.take_until_none_come(500);
+        let error = old.take_until_timeout(500);
         assert!(error.starts_with("counter_unavailable "), "{error}");
         // On a busy machine, an attempt may time out before the master's WAIT returns.
         if error.contains("0 of 1 replicas confirmed") {

@@ -15,8 +15,8 @@ use crate::taken_numbers::numbers_of;
 /// How many numbers a thread takes at a time, before it records them.
 pub(crate) const AT_A_TIME: u64 = 20;
 
-/// Creates options from a counter's name and lines such as `step=100`. On a busy machine, an answer may take seconds, so
-/// calls wait for a minute unless a test says otherwise.
+/// Creates options from a counter's name and lines such as `step=100`. On a busy machine, a store may take seconds to
+/// answer, so calls wait for a minute unless a test says otherwise.
 pub(crate) fn options(settings: &str) -> CounterOptions {
     let (name, settings) = settings.split_once('\n').unwrap_or((settings, ""));
     settings.lines().fold(CounterOptions::new(name).max_wait_ms(60_000_u64), |options, line| {
@@ -193,13 +193,13 @@ impl Taker {
         numbers
     }
 
-    /// Takes numbers until waiting for more would not help, and returns the error.
+    /// Takes numbers until the counter refuses to return more, and returns the error.
     pub(crate) fn take_until_refused(&mut self, count: usize) -> String {
         self.fails(&format!("take {count}"))
     }
 
-    /// Takes numbers until none arrive within half a second, and returns the error.
-    pub(crate) fn take_until_none_come(&mut self, count: usize) -> String {
+    /// Takes numbers until a call times out after half a second, and returns the error.
+    pub(crate) fn take_until_timeout(&mut self, count: usize) -> String {
         self.fails(&format!("take_briefly {count}"))
     }
 

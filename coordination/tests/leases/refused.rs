@@ -29,7 +29,7 @@ fn all_are_refused(cases: Cases<'_>) {
     for (holder, case) in holders.iter_mut().zip(cases) {
         let (url, says) = case;
         let mut error = holder.refused();
-        // On a busy machine, the only attempt may receive no answer. Then another process tries.
+        // On a busy machine, the only attempt may get no answer. In that case, start another process.
         for _ in 0..20 {
             if !error.contains(": no answer within ") || says.contains(&"no answer ") {
                 break;

@@ -110,7 +110,7 @@ fn serve(path: &Path, port: u16, options: &[&str]) -> Server {
     let mut command = vec![
         &*postgres, "-D", "data", "-p", &number, "-c", "listen_addresses=127.0.0.1", "-c", &sockets, "-c",
         "max_connections=60", "-c", "log_connections=on", "-c", "log_min_duration_statement=200",
-        // A server that is killed would leave its files in /dev/shm.
+        // With POSIX shared memory, a killed server would leave files in /dev/shm.
         "-c", "dynamic_shared_memory_type=mmap",
     ];
     command.extend(options);
